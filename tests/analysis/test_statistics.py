@@ -14,13 +14,7 @@ import pytest
 
 import segjudge
 from segjudge.analysis import score_tables
-from segjudge.analysis.statistics import (
-    Sums,
-    _cases_needed,
-    _flip_signs,
-    compare_pairs,
-    estimate_means,
-)
+from segjudge.analysis.statistics import Sums, _cases_needed, _flip_signs, compare_pairs, estimate_means
 from segjudge.evaluation_script.families.base.reports import interval
 from segjudge.system.errors import UsageError
 from tests.builders import label_zip

@@ -58,21 +58,16 @@ def agent(folder: Path, text: str) -> str:
     ("text", "output"),
     [
         ("raise RuntimeError('no weights')", "ended before the evaluation did, at its start, before it called reset"),
-        (
-            "e = Environment(quiet=True); e.reset(); raise SystemExit(0)",
-            "ended before the evaluation did, at drift/00000",
-        ),
+        ("e = Environment(quiet=True); e.reset(); raise SystemExit(0)", "ended before the evaluation did, at drift/00000"),
         pytest.param(
             "e = Environment(quiet=True); e.reset(); import time; time.sleep(60)",
             "The time limit of 3 seconds ended at drift/00000",
             marks=pytest.mark.long,
         ),
-        pytest.param(
-            "e = Environment(quiet=True); e.reset(); x = bytearray(400 << 20)", "MemoryError", marks=pytest.mark.long
-        ),
+        pytest.param("e = Environment(quiet=True); e.reset(); x = bytearray(400 << 20)", "MemoryError", marks=pytest.mark.long),
     ],
     ids=["raises", "leaves", "hangs", "eats memory"],
-)
+)  # fmt: skip
 def test_agents_that_fail(data: Path, tmp_path: Path, text: str, output: str, capsys: Any) -> None:
     seconds = "3" if "sleep" in text else "30"
     code = duel(data, agent(tmp_path, text), more=("--seconds", seconds, "--memory", "300"))
@@ -288,14 +283,10 @@ def test_a_static_submission_is_taken_and_scored(data: Path, tmp_path: Path, cap
         ("raise SystemExit('no data')", 1, "no data"),
         ("import time; time.sleep(30)", 1, "wrote no submission.csv or submission.json within 2 seconds"),
         ("open(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{')", 1, "your file"),
-        (
-            "open(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{}')",
-            1,
-            "3 of 3 sequences are missing",
-        ),
+        ("open(os.environ['SUBMISSION_PATH'] + '/submission.json', 'w').write('{}')", 1, "3 of 3 sequences are missing"),
     ],
     ids=["nothing", "fails", "hangs", "half", "empty"],
-)
+)  # fmt: skip
 def test_static_submissions_that_fail(
     data: Path, tmp_path: Path, text: str, code: int, output: str, capsys: Any
 ) -> None:

@@ -141,11 +141,7 @@ HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
         for protocol in (2, 5)
     },
     "garbage": (b"\xff" * 1000, CODE.INVALID_ARGUMENT, "is cut off"),
-    "too small": (
-        Action("S", 0, Labels((1, 1), {})).pack(),
-        CODE.INVALID_ARGUMENT,
-        "drift/00000: the mask is 1 x 1",
-    ),
+    "too small": (Action("S", 0, Labels((1, 1), {})).pack(), CODE.INVALID_ARGUMENT, "drift/00000: the mask is 1 x 1"),
     "two masks": (Action("S", 0, [GOOD, GOOD]).pack(), CODE.INVALID_ARGUMENT, "no more masks are due"),
     "endless run": (runs("o" * 50), CODE.INVALID_ARGUMENT, "end too early or do not end"),
     "many runs": (runs("0" * 1_000_000), CODE.INVALID_ARGUMENT, "more than 19200 pixels can need"),
@@ -157,7 +153,7 @@ HOSTILE: dict[str, tuple[bytes, CODE, str]] = {
     "a foreign session": (Action("other", 0, GOOD).pack(), CODE.PERMISSION_DENIED, "not the running session"),
     "a later step": (Action("S", 9, GOOD).pack(), CODE.FAILED_PRECONDITION, "Step 9 is not due"),
     "17 MB": (b"\x0a" + b"x" * (17 << 20), CODE.RESOURCE_EXHAUSTED, "larger than max"),
-}
+}  # fmt: skip
 
 
 def test_hostile_calls_are_refused_with_a_sentence_and_change_nothing(data: Path, served: Served) -> None:

@@ -15,13 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segjudge.code_upload import messages
-from segjudge.code_upload.messages import (
-    SERVICE,
-    Action,
-    Labels,
-    MessageError,
-    Picture,
-)
+from segjudge.code_upload.messages import SERVICE, Action, Labels, MessageError, Picture
 from tests.builders import ROOT
 from tests.wire import field_of, length_delimited, varint
 

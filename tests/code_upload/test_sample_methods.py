@@ -17,23 +17,14 @@ from .agents import agent, memory, optical_flow
 #: Method → J of both objects in each frame. Libraries round differently on other processors: J may differ by one of the
 #: 92 pixels of an object.
 METHODS: dict[str, tuple[Any, Any]] = {
-    "repeats": (
-        agent.Method,
-        [[1.0, 1.0], [0.7, 1.0], [0.48, 1.0], [0.31, 1.0], [0.31, 1.0], [0.48, 1.0], [0.7, 1.0], [1.0, 1.0]],
-    ),
-    "flow": (
-        optical_flow.OpticalFlow,
-        [[1.0, 1.0], [0.94, 1.0], [0.94, 1.0], [0.94, 1.0], [0.94, 1.0], [0.93, 1.0], [0.94, 1.0], [0.92, 1.0]],
-    ),
-    "memory": (
-        memory.Memory,
-        [[1.0, 1.0], [0.96, 1.0], [0.98, 0.98], [0.97, 0.96], [0.96, 0.95], [0.97, 0.97], [0.97, 1.0], [0.97, 1.0]],
-    ),
+    "repeats": (agent.Method, [[1.0, 1.0], [0.7, 1.0], [0.48, 1.0], [0.31, 1.0], [0.31, 1.0], [0.48, 1.0], [0.7, 1.0], [1.0, 1.0]]),
+    "flow": (optical_flow.OpticalFlow, [[1.0, 1.0], [0.94, 1.0], [0.94, 1.0], [0.94, 1.0], [0.94, 1.0], [0.93, 1.0], [0.94, 1.0], [0.92, 1.0]]),
+    "memory": (memory.Memory, [[1.0, 1.0], [0.96, 1.0], [0.98, 0.98], [0.97, 0.96], [0.96, 0.95], [0.97, 0.97], [0.97, 1.0], [0.97, 1.0]]),
     "three frames": (
         lambda frame, mask: memory.Memory(frame, mask, 3),
         [[1.0, 1.0], [0.96, 1.0], [0.98, 0.98], [0.97, 0.96], [0.96, 0.95], [0.98, 0.96], [0.96, 1.0], [0.97, 1.0]],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", METHODS)

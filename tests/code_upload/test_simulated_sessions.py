@@ -229,11 +229,7 @@ def test_the_first_failure_stays() -> None:
 
 @pytest.mark.parametrize(
     ("rows", "count"),
-    [
-        (["0100007F:1F90 01", "0100007F:1F90 0A", "0000:1F90 01", "0100007F:1F91 01"], 2),
-        ([], 0),
-        (None, None),
-    ],
+    [(["0100007F:1F90 01", "0100007F:1F90 0A", "0000:1F90 01", "0100007F:1F91 01"], 2), ([], 0), (None, None)],
     ids=["two of port 8080", "an empty table", "no table"],
 )
 def test_connections_are_counted_in_the_tables_of_the_kernel(

@@ -301,10 +301,7 @@ def _fetch_boards(_address: str, challenge: int) -> tuple[str, list[Board]]:
         raise ApiError(404, f"there is no challenge {challenge}")
     row = {"rank": 1, "team": "=1+1", "method": "-x", "score": 0.123456789, "submitted": "2026-01-02"}
     rows = [row, {**row, "rank": 2, "team": "+a", "method": "@b", "score": -0.5}, {**row, "team": "", "method": "a=b"}]
-    many = [
-        Board(5, "First / Dev", "score", 2, rows),
-        Board(7, "Closed / Dev", "loss", 3, []),
-    ]
+    many = [Board(5, "First / Dev", "score", 2, rows), Board(7, "Closed / Dev", "loss", 3, [])]
     return "Small <nobody>", many if challenge == 1 else many[:1]
 
 

@@ -358,35 +358,20 @@ def test_a_port_that_is_taken_is_said_with_what_to_do() -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (
-            ["score", "--protocol", "davs2017"],
-            "'davs2017' does not exist; did you mean davis2017?",
-        ),
+        (["score", "--protocol", "davs2017"], "'davs2017' does not exist; did you mean davis2017?"),
         (["scoer"], "there is no command 'scoer'; did you mean score?"),
         (["pack", "--layout", "davis", "--root", "x", "--out", "y"], "did you mean davis2017?"),
         (["score", "{results}", "--phase", "sequence-dev"], f"{CODENAMES[-1]}. Did you mean sequences-dev?"),
-        (
-            ["score", "{results}", "--phase", "sequences-dev", "--split", "dve"],
-            "no split 'dve', only dev; did you mean",
-        ),
-        (
-            [*["score", "{results}", "--truth", "{packed}", "--protocol", "davis2017", "--split", "dve"]],
-            "only dev; did you mean dev?",
-        ),
+        (["score", "{results}", "--phase", "sequences-dev", "--split", "dve"], "no split 'dve', only dev; did you mean"),
+        ([*["score", "{results}", "--truth", "{packed}", "--protocol", "davis2017", "--split", "dve"]], "only dev; did you mean dev?"),
         (
             [*["score", "{results}", "--truth", "{packed}", "--protocol", "davis2017", "--sequences", "sloo"]],
             "the truth has no sequence sloo, only crossing, late-guest, solo; did you mean solo?",
         ),
-        (
-            [*["report", "--truth", "{packed}", "--out", "x.html", "--sequences", ","]],
-            "sequences names none",
-        ),
-        (
-            [*["compare", "{results}", "b={results}", "--truth", "{packed}", "--metric", "J-Deca"]],
-            "did you mean J-Decay?",
-        ),
+        ([*["report", "--truth", "{packed}", "--out", "x.html", "--sequences", ","]], "sequences names none"),
+        ([*["compare", "{results}", "b={results}", "--truth", "{packed}", "--metric", "J-Deca"]], "did you mean J-Decay?"),
     ],
-)
+)  # fmt: skip
 def test_a_name_that_there_is_not_gets_the_nearest_and_the_list(
     arguments: list[str], expected: str, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -540,23 +525,14 @@ def test_what_is_named_and_does_not_exist_ends_every_command_with_one_code(
     ("arguments", "sentence"),
     [
         (["build", "--platform", "codabench", "--out", "x.zip"], "x.zip: names a file, but the output is a folder"),
-        (
-            ["build", "--platform", "grand-challenge", "--out", "x.tgz"],
-            "x.tgz: names a file, but the output is a folder",
-        ),
+        (["build", "--platform", "grand-challenge", "--out", "x.tgz"], "x.tgz: names a file, but the output is a folder"),
         (["new", "x.zip", "--demo"], "x.zip: names a file, but the output is a folder; name a folder"),
-        (
-            ["score", str(STRONG), "--phase", "sequences-dev", "--csv", "x.csv"],
-            "x.csv: names a file, but the output is a folder",
-        ),
+        (["score", str(STRONG), "--phase", "sequences-dev", "--csv", "x.csv"], "x.csv: names a file, but the output is a folder"),
         (["build", "--out", "x/"], "x/: names a folder, but the output is a file; name a file in it"),
-        (
-            ["score", str(STRONG), "--phase", "sequences-dev", "--json", "x/"],
-            "x/: names a folder, but the output is a file",
-        ),
+        (["score", str(STRONG), "--phase", "sequences-dev", "--json", "x/"], "x/: names a folder, but the output is a file"),
         (["report", "--phase", "sequences-dev", "--draw", "x.png"], "x.png: names a file, but the output is a folder"),
     ],
-)
+)  # fmt: skip
 def test_an_output_of_the_other_kind_is_refused(
     arguments: list[str],
     sentence: str,
@@ -603,18 +579,12 @@ def test_an_unknown_command_gets_the_nearest_or_all(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (
-            ["compare", "a", "b", "--truht", "x", "--truth", "y"],
-            "unrecognized arguments: --truht x; did you mean --truth?",
-        ),
+        (["compare", "a", "b", "--truht", "x", "--truth", "y"], "unrecognized arguments: --truht x; did you mean --truth?"),
         (["report", "--imags=here"], "did you mean --images?"),
-        (
-            ["score", "--lvos_path", "x", "--results_path", "y"],
-            "unrecognized arguments: --lvos_path; here it is --truth PATH --protocol NAME",
-        ),
+        (["score", "--lvos_path", "x", "--results_path", "y"], "unrecognized arguments: --lvos_path; here it is --truth PATH --protocol NAME"),
         (["run", "--phase", "val"], "unrecognized arguments: --phase\nSee --help."),
     ],
-)
+)  # fmt: skip
 def test_an_option_that_there_is_not_gets_the_nearest(
     arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -169,24 +169,15 @@ def test_davis_script_is_called_in_its_own_words(task: str, root: Path, results:
         (["a", "--results_path", "b", "--davis_path", "c"], "results is given twice, as a and b"),
         (["a", "--davis_path", "c", "--truth", "d"], "truth is given twice, as c and d"),
         (["a", "--davis_path", "c", "--set", "val", "--subset", "train"], "subset is given twice, as train and val"),
-        (
-            ["a", "--davis_path", "c", "--task", "unsupervised", "--protocol", "davis2017"],
-            "means --protocol davis2017-uns",
-        ),
+        (["a", "--davis_path", "c", "--task", "unsupervised", "--protocol", "davis2017"], "means --protocol davis2017-uns"),
         (["a", "--phase", DEV, "--set", "val"], "--subset does not apply to --phase"),
-        (
-            ["a", "--truth", "b", "--protocol", "davis2017", "--annotations", "c"],
-            "--annotations does not apply to --truth",
-        ),
-        (
-            ["a", "--truth", "b", "--protocol", "davis2017", "--categories", "c"],
-            "--categories does not apply to sequences",
-        ),
+        (["a", "--truth", "b", "--protocol", "davis2017", "--annotations", "c"], "--annotations does not apply to --truth"),
+        (["a", "--truth", "b", "--protocol", "davis2017", "--categories", "c"], "--categories does not apply to sequences"),
         (["a", "--truth", SHARP, "--protocol", "coco", "--categories", "c"], "which is not a folder of PNGs"),
         (["a", "--truth", ".", "--protocol", "places2017"], "with --categories FILE a folder of Places-style PNGs"),
         ([SHARP, "--truth", TRUTH, "--protocol", "coco", "--split", "test"], "has no split 'test', only dev"),
     ],
-)
+)  # fmt: skip
 def test_what_contradicts_itself_is_one_sentence(
     arguments: list[str], output: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -317,17 +308,11 @@ def test_the_truth_scored_against_itself(root: Path, tmp_path: Path) -> None:
         ("zip in zip", "root", "davis2017", 1, "results.zip: is an archive itself. Unpack it"),
         ("other subset", "root", "davis2017", 1, r"no folder has the name of a sequence of this phase \(dog, cat\)"),
         ("sharp", "root", "davis2017", 1, "is JSON, but not an object of sequences"),
-        (
-            "results",
-            "instances",
-            "davis2017",
-            3,
-            "the protocol davis2017 does not score; choose another file, or a protocol of instances: ",
-        ),
+        ("results", "instances", "davis2017", 3, "the protocol davis2017 does not score; choose another file, or a protocol of instances: "),
         ("results", "png", "davis2017", 3, "is a single PNG. Name the folder or the zip of a dataset"),
         ("sharp", "sharp", "coco", 3, "is JSON, but not an annotation file in COCO's format"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_fit_is_one_sentence(
     results: str, truth: str, protocol: str, code: int, message: str, root: Path, tmp_path: Path, capsys: Any
 ) -> None:

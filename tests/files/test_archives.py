@@ -19,13 +19,7 @@ import pytest
 from segjudge.evaluation_script.files import archive
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.inflate import inflate_member, inflate_stream
-from segjudge.evaluation_script.files.limits import (
-    INSTANCE_LIMITS,
-    SEND_LESS,
-    ArchiveLimits,
-    MemberChecks,
-    read_json,
-)
+from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS, SEND_LESS, ArchiveLimits, MemberChecks, read_json
 from segjudge.evaluation_script.files.problems import Flaw, SubmissionError
 from tests.builders import tarred, zipped
 from tests.families.sequences.test_hostile_submissions import raw_tar, raw_zip
@@ -221,13 +215,7 @@ def test_the_limits_are_those_that_the_docs_name() -> None:
         ({"member_bytes": 10}, "a.png", 10, 10, None),
         ({"member_bytes": 10}, "a.png", 11, 11, f"has 11 bytes when unpacked; the limit is 10 bytes. {SEND_LESS}."),
         ({"member_bytes": 10, "json_bytes": 20}, "a.JSON", 20, 20, None),
-        (
-            {"member_bytes": 30, "json_bytes": 20},
-            "a.json",
-            21,
-            21,
-            f"has 21 bytes when unpacked; the limit is 20 bytes. {LIMITS.smaller}.",
-        ),
+        ({"member_bytes": 30, "json_bytes": 20}, "a.json", 21, 21, f"has 21 bytes when unpacked; the limit is 20 bytes. {LIMITS.smaller}."),
         ({"ratio": 3, "ratio_from": 30}, "a.png", 31, 11, None),
         ({"ratio": 3, "ratio_from": 30}, "a.png", 30, 1, None),
         ({"ratio": 3, "ratio_from": 30}, "a.png", 33, 11, None),
@@ -235,7 +223,7 @@ def test_the_limits_are_those_that_the_docs_name() -> None:
         ({"ratio": 3, "ratio_from": 0}, "a.png", 3, 0, None),
         ({"ratio": 3, "ratio_from": 0}, "a.png", 4, 0, "unpacks to more than 3 times its size"),
     ],
-)
+)  # fmt: skip
 def test_a_file_fits_up_to_its_limit(limits: Any, name: str, size: int, packed: int, message: Any) -> None:
     checks = MemberChecks(replace(LIMITS, **limits))
     cleaned = checks.clean_name(name, size, packed)

@@ -21,12 +21,8 @@ MOUNTED = ("evaluation_script", "remote_challenge_evaluation", "code_upload_chal
 LAYERS = {
     "segjudge.evaluation_script": {"segjudge.evaluation_script"},
     "segjudge": {"segjudge", "segjudge.evaluation_script"},
-    "segjudge.remote_challenge_evaluation": {
-        "segjudge", "segjudge.evaluation_script", "segjudge.remote_challenge_evaluation",
-    },
-    "segjudge.code_upload_challenge_evaluation": {
-        "segjudge", "segjudge.evaluation_script", "segjudge.code_upload_challenge_evaluation",
-    },
+    "segjudge.remote_challenge_evaluation": {"segjudge", "segjudge.evaluation_script", "segjudge.remote_challenge_evaluation"},
+    "segjudge.code_upload_challenge_evaluation": {"segjudge", "segjudge.evaluation_script", "segjudge.code_upload_challenge_evaluation"},
 }  # fmt: skip
 
 #: The files at the top of the uploaded folder next to its packages: all that a host sees.

@@ -34,12 +34,7 @@ def as_seen(inks: Floats, cones: str) -> Floats:
     xyz = linear @ np.transpose([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
     root = np.cbrt(np.maximum(xyz / [0.9505, 1, 1.089], 0.008856))
     return np.stack(
-        [
-            116 * root[..., 1] - 16,
-            500 * (root[..., 0] - root[..., 1]),
-            200 * (root[..., 1] - root[..., 2]),
-        ],
-        axis=-1,
+        [116 * root[..., 1] - 16, 500 * (root[..., 0] - root[..., 1]), 200 * (root[..., 1] - root[..., 2])], axis=-1
     )
 
 

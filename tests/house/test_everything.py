@@ -13,12 +13,7 @@ import segjudge as _toolkit  # noqa: F401 - not for the worker's interpreter
 from tests.builders import ROOT
 from tests.conftest import QUICK_CASES
 from tests.drawing import QUICK
-from tests.everything import (
-    Part,
-    environments_for,
-    missing_path,
-    report,
-)
+from tests.everything import Part, environments_for, missing_path, report
 
 GOOD = "import pytest\n\ndef test_one(): pass\n\ndef test_two(): pytest.skip('not here')\n"
 BAD = "import pytest\n\n@pytest.fixture\ndef broken(): raise OSError\n\ndef test_one(): assert 0\n\ndef test_two(broken): pass\n"
@@ -41,25 +36,11 @@ def parts(folder: Path, *texts: str) -> list[Part]:
     [
         pytest.param([GOOD, GOOD], "2 passed, 0 failed, 2 skipped", 0, id="good"),
         pytest.param([GOOD, BAD], "1 passed, 2 failed, 1 skipped", 1, id="failure and error", marks=pytest.mark.long),
-        pytest.param(
-            [GOOD, GONE],
-            "1 passed, 1 failed, 1 skipped",
-            1,
-            id="a process that goes with exit code 0",
-            marks=pytest.mark.long,
-        ),
-        pytest.param(
-            [GOOD, "import nothing_like_it\n"],
-            "1 passed, 1 failed, 1 skipped",
-            1,
-            id="not importable",
-            marks=pytest.mark.long,
-        ),
-        pytest.param(
-            [GOOD, ""], "1 passed, 0 failed, 1 skipped", 0, id="nothing for this interpreter", marks=pytest.mark.long
-        ),
+        pytest.param([GOOD, GONE], "1 passed, 1 failed, 1 skipped", 1, id="a process that goes with exit code 0", marks=pytest.mark.long),
+        pytest.param([GOOD, "import nothing_like_it\n"], "1 passed, 1 failed, 1 skipped", 1, id="not importable", marks=pytest.mark.long),
+        pytest.param([GOOD, ""], "1 passed, 0 failed, 1 skipped", 0, id="nothing for this interpreter", marks=pytest.mark.long),
     ],
-)
+)  # fmt: skip
 def test_the_last_line_counts_all_parts(texts: list[str], last: str, code: int, tmp_path: Path, capfd: object) -> None:
     made = parts(tmp_path, *texts)
     assert report(made) == code

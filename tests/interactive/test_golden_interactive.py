@@ -195,21 +195,6 @@ def test_most_lines_are_the_originals_to_the_pixel() -> None:
     assert close >= 0.9 * total
 
 
-def test_the_robot_draws_in_one_frame_and_in_fractions() -> None:
-    masks = np.load(HERE / "robot/masks.npz")
-    truth, prediction = masks["mo_mixed__gt"].squeeze(), masks["mo_mixed__pred"].squeeze()
-    drawn = InteractiveScribblesRobot(kernel_size=0.2, clock=lambda: 5000.0).interact(
-        "robot", np.stack([truth, prediction]), np.stack([truth, truth]), nb_objects=int(truth[truth < 255].max())
-    )
-    assert set(drawn) == {"scribbles", "sequence"}
-    assert drawn["scribbles"][0] == []
-    golden = json.loads((HERE / "robot/scribble_mo_mixed.json").read_text())["scribbles"][0]
-    assert [line["object_id"] for line in drawn["scribbles"][1]] == [line["object_id"] for line in golden]
-    for line in drawn["scribbles"][1]:
-        assert (line["start_time"], line["end_time"], len(line["path"])) == (5000.0, 5000.0, 1000)
-        assert 0 <= np.min(line["path"]) <= np.max(line["path"]) < 1
-
-
 MISUSE = {
     "bezier wrong shape": lambda: bezier_curve(np.zeros((3, 3))),
     "encode_mask 3-D": lambda: codec.encode_mask(np.zeros((1, 2, 2))),

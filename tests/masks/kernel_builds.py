@@ -46,9 +46,7 @@ def write_builds() -> str:
             patch.object(compiling, "SOURCES", Path(folder, "sources")),
             patch.dict(os.environ, {"PATH": path, "XDG_CACHE_HOME": f"{folder}/cache", "PYTHONPATH": ""}),
             patch.object(
-                compiling.shutil,
-                "which",
-                lambda name: f"{folder}/bin/{name}" if Path("bin", name).exists() else None,
+                compiling.shutil, "which", lambda name: f"{folder}/bin/{name}" if Path("bin", name).exists() else None
             ),
         ):
             text = run_calls(read_session(FILE), space, folder)

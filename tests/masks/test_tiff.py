@@ -76,10 +76,7 @@ PLAIN = bytes(24)
         (b"II*\0" + bytes(9), f"is damaged: it holds no picture. {AGAIN}"),
         (b"II*\0\x08\0\0\0\0\0", f"is damaged: one of its pictures has 0 tags. {AGAIN}"),
         (b"II*\0\x08\0\0\0\xff\xff", f"is damaged: one of its pictures has 65,535 tags. {AGAIN}"),
-        (
-            _tiff(5, 3, PLAIN),
-            "is 5x3 pixels but the frame is 4x3. Save masks at the size of the frames, without resizing",
-        ),
+        (_tiff(5, 3, PLAIN), "is 5x3 pixels but the frame is 4x3. Save masks at the size of the frames, without resizing"),
         (_tiff(0, 3, PLAIN), f"is damaged: it does not state its size. {AGAIN}"),
         (_tiff(4, 3, PLAIN, {258: 32}), f"holds numbers of 32 bits. {STRIPS}"),
         (_tiff(4, 3, PLAIN, {339: 2}), f"holds signed numbers of 16 bits. {STRIPS}"),
@@ -98,12 +95,9 @@ PLAIN = bytes(24)
         (_tiff(4, 3, _lzw([256, 7, 257]), {259: 5}), f"is cut off: it has fewer pixels than its size. {AGAIN}"),
         (_tiff(4, 3, _lzw([256, 7, 300]), {259: 5}), f"is damaged: its LZW data has an undefined code. {AGAIN}"),
         (_tiff(4, 3, _lzw([256] * 99), {259: 5}), f"is damaged: its LZW data restarts far too often. {AGAIN}"),
-        (
-            encode_tiff(np.zeros((2, 3, 4))),
-            "has more than 1 slice. Send the frame with all its slices, and nothing else",
-        ),
+        (encode_tiff(np.zeros((2, 3, 4))), "has more than 1 slice. Send the frame with all its slices, and nothing else"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_label_map_is_a_sentence(data: bytes, message: str) -> None:
     with pytest.raises(Flaw) as caught:
         tiff.read_labels(data, (3, 4))
@@ -210,18 +204,9 @@ WIDE = {339: 2, 258: 32}
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (
-            _tiff(4, 3, np.full(12, -1, "<i4").tobytes(), WIDE),
-            "holds the label -1. Number objects from 1 to 16,777,215; 0 is background",
-        ),
-        (
-            _tiff(4, 3, np.full(12, 1 << 24, "<i4").tobytes(), WIDE),
-            "holds the label 16777216. Number objects from 1 to 16,777,215; 0 is background",
-        ),
-        (
-            _tiff(4, 3, np.full(12, 0.5, "<f4").tobytes(), {339: 3, 258: 32}),
-            "holds 0.5, which is not a whole number. Save labels as whole numbers",
-        ),
+        (_tiff(4, 3, np.full(12, -1, "<i4").tobytes(), WIDE), "holds the label -1. Number objects from 1 to 16,777,215; 0 is background"),
+        (_tiff(4, 3, np.full(12, 1 << 24, "<i4").tobytes(), WIDE), "holds the label 16777216. Number objects from 1 to 16,777,215; 0 is background"),
+        (_tiff(4, 3, np.full(12, 0.5, "<f4").tobytes(), {339: 3, 258: 32}), "holds 0.5, which is not a whole number. Save labels as whole numbers"),
         (
             _tiff(4, 3, np.full(12, np.nan, "<f4").tobytes(), {339: 3, 258: 32}),
             "holds nan, which is not a whole number. Save labels as whole numbers",
@@ -235,14 +220,11 @@ WIDE = {339: 2, 258: 32}
         (_tiff(4, 3, bytes(24), {339: 3, 258: 16}), f"holds floating numbers of 16 bits. {STRIPS}"),
         (_tiff(4, 3, b"\x7f" + bytes(3), {259: 32773}), f"is cut off: it has fewer pixels than its size. {AGAIN}"),
         (_tiff(4, 3, bytes(24), {322: 0, 323: 16}), f"is damaged: its strips do not match its size. {AGAIN}"),
-        (
-            _tiff(4, 3, bytes(24), {322: 8192, 323: 16}),
-            "has tiles of 8192x16 pixels. Write tiles of at most 4096 pixels",
-        ),
+        (_tiff(4, 3, bytes(24), {322: 8192, 323: 16}), "has tiles of 8192x16 pixels. Write tiles of at most 4096 pixels"),
         (b"II+\0" + bytes(12), f"is damaged: it holds no picture. {AGAIN}"),
         (b"II+\0\x08\0\0\0", f"is cut off: the file ends inside its tags. {AGAIN}"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_wide_map_is_a_sentence(data: bytes, message: str) -> None:
     with pytest.raises(Flaw) as caught:
         tiff.read_labels(data, (3, 4), wide=True)

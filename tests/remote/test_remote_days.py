@@ -426,10 +426,7 @@ def test_a_day_with_a_queue_and_buckets_of_the_hosts_own(day: Day) -> None:
             "receive_message: https://queue 1 2 60",
             "08:01:00 stopped",
         ]
-        assert day.read_jobs() == {
-            "finished": [1],
-            "failed for a fault of ours, 2 failures, 2 evaluations": [2],
-        }
+        assert day.read_jobs() == {"finished": [1], "failed for a fault of ours, 2 failures, 2 evaluations": [2]}
         assert day.list_files() == [
             "annotations/dev.zip",
             "machine/annotations/dev.zip",
@@ -443,9 +440,7 @@ def test_a_day_with_a_queue_and_buckets_of_the_hosts_own(day: Day) -> None:
         day.work(sqs_queue_url="https://queue")
         services.upload_report("s3://kept", 1, {"refused": "x"}, monitoring.Log("pretty"))
     steps, events = day.take()
-    assert steps == {
-        1: f"copy not kept 08:01:00: {'x' * 300} (where s3://kept)",
-    }
+    assert steps == {1: f"copy not kept 08:01:00: {'x' * 300} (where s3://kept)"}
     assert events == [
         f"StartError: ANNOTATIONS s3://truths: {'x' * 400}",
         "08:01:00 start: as usual",

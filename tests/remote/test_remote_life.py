@@ -20,14 +20,7 @@ from segjudge.evaluation_script.runner.supervisor import descendants
 from tests.builders import ROOT
 from tests.hostile_network import Network
 from tests.rehearsals import Rehearsal, waited
-from tests.remote_workers import (
-    STRONG,
-    Operator,
-    operator_of,
-    remote_server,
-    status,
-    submitted,
-)
+from tests.remote_workers import STRONG, Operator, operator_of, remote_server, status, submitted
 
 
 @pytest.fixture(scope="module")

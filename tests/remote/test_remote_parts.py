@@ -10,10 +10,7 @@ from unittest import mock
 
 import pytest
 
-from segjudge.remote_challenge_evaluation import (
-    monitoring,
-    worker_loop,
-)
+from segjudge.remote_challenge_evaluation import monitoring, worker_loop
 from segjudge.system.network import WireError
 
 GROUP = "/proc/self/cgroup"

@@ -49,10 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     ("variables", "expected"),
     [
         ({}, {}),
-        (
-            {"SWEEP_SECONDS": "0.5", "MEMORY_BYTES": " 7 ", "LOG_FORMAT": "json"},
-            {"sweep_seconds": 0.5, "memory_bytes": 7, "log_format": "json"},
-        ),
+        ({"SWEEP_SECONDS": "0.5", "MEMORY_BYTES": " 7 ", "LOG_FORMAT": "json"}, {"sweep_seconds": 0.5, "memory_bytes": 7, "log_format": "json"}),
         ({"AUTH_TOKEN": " "}, COPY_TOKEN),
         ({"AUTH_TOKEN": "a b"}, BAD_TOKEN),
         ({"AUTH_TOKEN": "é"}, BAD_TOKEN),
@@ -67,10 +64,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ({"API_SERVER": "eval.ai"}, "API_SERVER is eval.ai: tokens are sent only over https or to this machine"),
         ({"QUEUE_NAME": "<queue>"}, "a setting is still a placeholder in angle brackets"),
         ({"GRACE_SECONDS": "0", "HEALTH_PORT": "65535"}, {"grace_seconds": 0.0, "health_port": 65535}),
-        (
-            {"GRACE_SECONDS": "-0.1", "HEALTH_PORT": "-1"},
-            "GRACE_SECONDS cannot be below 0\nHEALTH_PORT cannot be below 0",
-        ),
+        ({"GRACE_SECONDS": "-0.1", "HEALTH_PORT": "-1"}, "GRACE_SECONDS cannot be below 0\nHEALTH_PORT cannot be below 0"),
         ({"HEALTH_PORT": "65536"}, "HEALTH_PORT must be a port, at most 65535"),
         ({"SCORER_PYTHON": "<python>"}, {"scorer_python": "<python>"}),
         ({"LOG_FORMAT": "xml"}, "LOG_FORMAT must be pretty or json"),
@@ -355,10 +349,7 @@ def test_a_challenge_that_cannot_be_scored_says_what_is_missing(bundles: dict[st
             {"bundle": bundles["bare"]},
             "bare: has neither remote_challenge_evaluation/evaluate.py nor evaluation_script; name a file with --evaluate",
         ),
-        (
-            {"evaluate": bundles["alone"]},
-            "alone.py: is not in the folder of a bundle; name the bundle with --bundle",
-        ),
+        ({"evaluate": bundles["alone"]}, "alone.py: is not in the folder of a bundle; name the bundle with --bundle"),
         ({"bundle": str(folder / "nowhere")}, "nowhere: there is no such file or folder"),
     ):
         with pytest.raises(SystemExit) as exits:

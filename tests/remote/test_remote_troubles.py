@@ -83,10 +83,7 @@ def test_a_single_run(day: Day) -> None:
         "08:03:45 unfinished: some submissions are postponed, the next for 80 s; start the worker again",
         "08:03:45 stopped",
     ]
-    assert day.read_jobs() == {
-        "finished": [1, 2, 3],
-        "begun, 0 evaluations, 0 reports, 5 delays, None report": [5],
-    }
+    assert day.read_jobs() == {"finished": [1, 2, 3], "begun, 0 evaluations, 0 reports, 5 delays, None report": [5]}
     assert day.list_files() == LEFT
 
 
@@ -328,13 +325,8 @@ def test_days_that_end_in_the_middle(day: Day) -> None:
     day.at("8:12:01", day.stop)
     day.work(grace_seconds=60)
     steps, events = day.take()
-    assert steps == {
-        12: "runs, message deleted, downloads, postponed 08:12:02: asked to stop",
-    }
-    assert events == [
-        "08:00:00 start: as usual",
-        "08:12:02 stopped",
-    ]
+    assert steps == {12: "runs, message deleted, downloads, postponed 08:12:02: asked to stop"}
+    assert events == ["08:00:00 start: as usual", "08:12:02 stopped"]
     # stopped while a refusal is thought over
     day.at("8:14", lambda: server.fail("PUT", 3, 400, "no such label", {"error": "no such label"}))
     day.at("8:14", lambda: server.send(14))
@@ -349,10 +341,7 @@ def test_days_that_end_in_the_middle(day: Day) -> None:
             "fails: EvalAI rejected the result of your submission: no such label\\nTell the organisers."
         ),
     }
-    assert events == [
-        "08:12:02 start: as usual",
-        "08:14:10 stopped",
-    ]
+    assert events == ["08:12:02 start: as usual", "08:14:10 stopped"]
     # stopped while lost submissions are found
     server.troubles.clear()
     for number in (15, 16):
@@ -361,33 +350,21 @@ def test_days_that_end_in_the_middle(day: Day) -> None:
     day.at("8:15:04", day.stop)
     day.work(grace_seconds=60, sweep_seconds=1)
     steps, events = day.take()
-    assert steps == {
-        15: f"recovered status submitted 08:15:00, runs, downloads, scores, {DONE} 08:15:08",
-    }
-    assert events == [
-        "08:14:10 start: as usual",
-        "08:15:08 stopped",
-    ]
+    assert steps == {15: f"recovered status submitted 08:15:00, runs, downloads, scores, {DONE} 08:15:08"}
+    assert events == ["08:14:10 start: as usual", "08:15:08 stopped"]
     # a token that ends while something is scored
     day.at("8:18", lambda: server.send(18))
     day.at("8:18:12", lambda: server.fail("", 99, 401, "Invalid token", {"detail": "Invalid token"}))
     day.work()
     steps, events = day.take()
-    assert steps == {
-        16: f"recovered status submitted 08:15:08, runs, downloads, scores, {DONE} 08:15:16",
-        18: SCORED,
-    }
+    assert steps == {16: f"recovered status submitted 08:15:08, runs, downloads, scores, {DONE} 08:15:16", 18: SCORED}
     assert events == [
         "08:15:08 start: as usual",
         "08:18:21 ALERT: EvalAI no longer accepts AUTH_TOKEN: Invalid token (and to the hook)",
         "TokenRefusedError: Invalid token",
     ]
     report = json.dumps({"accuracies": GOOD, "metadata": None, "stdout": "", "stderr": ""})
-    assert day.read_jobs() == {
-        "finished": [12, 15, 16],
-        "refused": [14],
-        f"scored, 0 reports, {report} report": [18],
-    }
+    assert day.read_jobs() == {"finished": [12, 15, 16], "refused": [14], f"scored, 0 reports, {report} report": [18]}
     assert day.list_files() == LEFT
 
 

@@ -171,24 +171,17 @@ FAULTS: dict[str, Fault] = {
     "half": Fault(_halve, _SMALL, rf"called {{ground}}|{_SMALL}", _SMALL),
     "exchanged": Fault(_exchange_classes, r"“?({a}”? and “?{b}|{b}”? and “?{a})”? are exchanged"),
     "renamed": Fault(_rename, r"{a} is called {b}|{a} called {b}"),
-    "identities": Fault(
-        _exchange_objects, rf"exchange.* frame 0*{EXCHANGED_AT}\b|exchange.* frame 0*{EXCHANGED_AT + 1}\b"
-    ),
-    "late identities": Fault(
-        partial(_exchange_objects, start=EXCHANGED_LATE),
-        rf"exchange.* frame 0*({EXCHANGED_LATE}|{EXCHANGED_LATE + 1})\b",
-    ),
+    "identities": Fault(_exchange_objects, rf"exchange.* frame 0*{EXCHANGED_AT}\b|exchange.* frame 0*{EXCHANGED_AT + 1}\b"),
+    "late identities": Fault(partial(_exchange_objects, start=EXCHANGED_LATE), rf"exchange.* frame 0*({EXCHANGED_LATE}|{EXCHANGED_LATE + 1})\b"),
     "merged": Fault(_merge, "merged", of_object=_LARGE),
     "split": Fault(_split, "split", of_object=_SMALL),
-    "noise": Fault(
-        _sprinkle, rf"{_EDGE}|noise", rf"{_EDGE}|edges|{{ground}} is called|called {{ground}}", rf"{_EDGE}|noise"
-    ),
+    "noise": Fault(_sprinkle, rf"{_EDGE}|noise", rf"{_EDGE}|edges|{{ground}} is called|called {{ground}}", rf"{_EDGE}|noise"),
     "bridged": Fault(_bridge, "merged"),
     "broken": Fault(_break, "split"),
     "scores": Fault(_disorder, "scores?"),
     "sides": Fault(_exchange_sides, r"left \w+ and right \w+ are exchanged|(left|right).*(exchanged|swapped)"),
     "joint": Fault(_displace_head, "head"),
-}
+}  # fmt: skip
 
 
 def spoil(world: World, faults: list[str], random: np.random.Generator) -> World:

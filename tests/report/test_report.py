@@ -21,9 +21,7 @@ from segjudge.cli import main
 from segjudge.report.page import ReportPage, Section, render_page
 from tests.browser import chromium, fresh_page, needs_chromium
 from tests.builders import ROOT, label_zip
-from tests.golden.pairs import write_pair
 from tests.scoring.test_arrays import PREDICTIONS, TRUTHS
-from tests.shared import needs_shared
 
 WIDE, NARROW = {"width": 1440, "height": 900}, {"width": 375, "height": 800}
 
@@ -312,16 +310,3 @@ def test_only_the_truth_of_sequences_has_a_page_alone(tmp_path: Path, capsys: py
     truth = str(ROOT / "annotations/instances-dev.zip")
     assert main(["report", "--truth", truth, "--protocol", "coco", "--out", str(tmp_path / "a.html")]) == 2
     assert "`report --draw FOLDER` draws" in capsys.readouterr().err
-
-
-@needs_shared
-@pytest.mark.long
-def test_a_page_of_real_masks_has_its_size(tmp_path: Path) -> None:
-    """The page has 1,220 frames; the 1,999 of DAVIS 2017 val may take at most 6 MB."""
-    truth, predictions = write_pair("L", tmp_path, by_object=False)
-    out = tmp_path / "page.html"
-    assert main(["report", str(predictions), "--truth", str(truth), "--out", str(out)]) == 0
-    assert out.stat().st_size < 6_000_000 * 1220 / 1999
-    assert main(["report", str(predictions), "--truth", str(truth), "--budget", "1", "--out", str(out)]) == 0
-    assert out.stat().st_size < 1_300_000
-    assert "are left out" not in out.read_text(encoding="utf-8")

@@ -9,15 +9,7 @@ from typing import Any
 import pytest
 
 from tests.browser import faint_texts, needs_chromium
-from tests.report.test_report import (
-    NARROW,
-    WIDE,
-    browser,
-    compared,
-    files,
-    open_player,
-    wait_for,
-)
+from tests.report.test_report import NARROW, WIDE, browser, compared, files, open_player, wait_for
 
 __all__ = ["browser", "compared", "files"]
 

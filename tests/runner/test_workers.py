@@ -15,12 +15,7 @@ import pytest
 
 from segjudge.evaluation_script.files.problems import Flaw, HostError
 from segjudge.evaluation_script.runner import parallel
-from segjudge.evaluation_script.runner.parallel import (
-    cores,
-    results_of_processes,
-    results_of_threads,
-    shares,
-)
+from segjudge.evaluation_script.runner.parallel import cores, results_of_processes, results_of_threads, shares
 from tests.runner.test_guard import is_gone
 
 CODE = """
@@ -154,10 +149,7 @@ QUOTAS: Any = [
     ({f"{OLD_GROUP}/cpu.cfs_quota_us": "150000\n", f"{OLD_GROUP}/cpu.cfs_period_us": "100000\n"}, 1.5),
     ({f"{OLD_GROUP}/cpu.cfs_quota_us": "-1", f"{OLD_GROUP}/cpu.cfs_period_us": "100000"}, float("inf")),
     ({f"{OLD_GROUP}/cpu.cfs_quota_us": "1", f"{OLD_GROUP}/cpu.cfs_period_us": "0"}, float("inf")),
-    (
-        {**OF_OUR_OWN, f"{OLD_GROUP}/c/cpu.cfs_quota_us": "1", f"{OLD_GROUP}/c/cpu.cfs_period_us": "2"},
-        0.5,
-    ),
+    ({**OF_OUR_OWN, f"{OLD_GROUP}/c/cpu.cfs_quota_us": "1", f"{OLD_GROUP}/c/cpu.cfs_period_us": "2"}, 0.5),
 ]
 
 

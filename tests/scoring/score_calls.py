@@ -38,10 +38,7 @@ class Pool(Executor):
     """A pool that does its tasks at once; some parts fail this often."""
 
     def __init__(
-        self,
-        fails: dict[int, int] | None = None,
-        error: BaseException | None = None,
-        refuses: Exception | None = None,
+        self, fails: dict[int, int] | None = None, error: BaseException | None = None, refuses: Exception | None = None
     ) -> None:
         self._fails, self._error, self._refuses = dict(fails or {}), error or OSError("a disk"), refuses
         self.calls: list[Any] = []
@@ -61,11 +58,7 @@ class Pool(Executor):
 
 
 def _share(
-    pool: Any,
-    results: str = "sent.zip",
-    protocol: Any = PROTOCOLS["davis2017"],
-    truth: Any = TRUTH,
-    **options: Any,
+    pool: Any, results: str = "sent.zip", protocol: Any = PROTOCOLS["davis2017"], truth: Any = TRUTH, **options: Any
 ) -> str:
     output: list[Any] = []
     try:

@@ -14,10 +14,7 @@ import pytest
 from segjudge.evaluation_script import main
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore, SequenceReport
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.files.problems import (
-    HostError,
-    SubmissionError,
-)
+from segjudge.evaluation_script.files.problems import HostError, SubmissionError
 from segjudge.evaluation_script.scoring import VERSION, notify
 from segjudge.evaluation_script.scoring.answer import build_answer, limit_warnings, public_result, tables
 from segjudge.evaluation_script.scoring.phase import Notify, Phase, PhaseSplit

@@ -211,12 +211,7 @@ def stderr(text: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("index", "image", "ending", "expected"),
     [
-        (
-            0,
-            "unknown",
-            "",
-            ("failed", stderr("The image 'unknown' is not in the host's table, which has: known, other."), []),
-        ),
+        (0, "unknown", "", ("failed", stderr("The image 'unknown' is not in the host's table, which has: known, other."), [])),
         (0, "known", "", ("failed", {**stderr("Submission Job Failed.\nthe log"), "environment_log": "the log"}, [])),
         (0, "known", "reported", ("finished", {}, [])),
         (0, "known", "odd file", ("failed", stderr("x is a link. Write a plain file."), [])),
@@ -225,21 +220,11 @@ def stderr(text: str) -> dict[str, str]:
         (0, "known", "away", ("running", {}, [3600])),
         (0, "known", "stop", ("submitted", {"environment_log": "the log"}, [0])),
         (0, "known", "stopped defect", ("submitted", {}, [0])),
-        (
-            1,
-            "known",
-            "",
-            ("failed", stderr("The host's table has no environment for the phase final; tell the organisers."), []),
-        ),
-        (
-            2,
-            "known",
-            "",
-            ("failed", {**stderr("Submission Job Failed. It ended.\nagent"), "environment_log": "environment"}, []),
-        ),
+        (1, "known", "", ("failed", stderr("The host's table has no environment for the phase final; tell the organisers."), [])),
+        (2, "known", "", ("failed", {**stderr("Submission Job Failed. It ended.\nagent"), "environment_log": "environment"}, [])),
         (2, "other", "stop", ("submitted", {"environment_log": "environment"}, [0])),
     ],
-)
+)  # fmt: skip
 def test_a_duel_ends_with_an_outcome(index: int, image: str, ending: str, expected: Any, uploads: Uploads) -> None:
     assert end(uploads, uploads.docker, index, image, ending) == expected
     assert uploads.uploads._hidden == ("/hidden", f"{uploads.server.folder}/data")

@@ -33,13 +33,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "split": {**FINISHED, "result": [{"nowhere": SCORES}]},
     "rows": {**FINISHED, "result": []},
     "keys": {**FINISHED, "result": [{"lakes": SCORES, "ponds": {"Score": 0.9}}, {}]},
-    "files": {
-        **FINISHED,
-        "submission_result": "[1]",
-        "submission_metadata": '{"a": 1}',
-        "error": [{"lakes": {"error_Score": 0.1}}],
-    },
-}
+    "files": {**FINISHED, "submission_result": "[1]", "submission_metadata": '{"a": 1}', "error": [{"lakes": {"error_Score": 0.1}}]},
+}  # fmt: skip
 FAULTS: dict[str, Exception] = {
     "die": DiedError("its process was killed by SIGSEGV"), "exit": DiedError("its process ended with 3", killed=False),
     "hang": HungError("evaluate() did not answer within 6 s"), "away": BusyError("others write"), "stumble": ValueError("odd"),
@@ -277,15 +272,10 @@ NOT_LOADED = (
     ("title", "turns", "status", "texts"),
     [
         ("Unloadable", [True, False, False], "failed", {"stderr": NOT_LOADED}),
-        (
-            "Dying",
-            [True, False, False],
-            "failed",
-            {"stderr": HANGS.format("the worker cannot load the evaluation script (last words)")},
-        ),
+        ("Dying", [True, False, False], "failed", {"stderr": HANGS.format("the worker cannot load the evaluation script (last words)")}),
         ("Remote", [False, False, False], "submitted", {}),
     ],
-)
+)  # fmt: skip
 def test_a_script_that_cannot_be_loaded_scores_nothing(
     title: str, turns: list[bool], status: str, texts: dict[str, str], server: Hosted, turn: Callable[[], bool]
 ) -> None:

@@ -80,14 +80,6 @@ def test_a_request_that_cannot_be_answered_is_refused(
     assert f"{answer.status_code} {answer.text}" == expected
 
 
-def test_phases_have_limits_that_nobody_gave(stage: Stage) -> None:
-    phases = stage.services.store.phases(1)[:3]
-    limits = {
-        p.codename: [p.config.get(f"max_submissions{end}") for end in ("", "_per_month", "_per_day")] for p in phases
-    }
-    assert limits == {"practice": [40, 40, 9], "final": [100000, 2, 2], "secret": [100000, 90, 100000]}
-
-
 def test_an_update_cannot_take_the_address_of_a_renamed_phase(stage: Stage, tmp_path: Path) -> None:
     config = config_of("Lakes")
     phases = config["challenge_phases"]

@@ -15,14 +15,7 @@ from segjudge.platforms.evalai.bundle.build import build
 from segjudge.server import first_run
 from segjudge.server.actions import submitting
 from segjudge.server.actions.submitting import PhaseTarget
-from segjudge.server.models import (
-    ChallengePhase,
-    Setting,
-    StoredFile,
-    StoredMessage,
-    Submission,
-    Team,
-)
+from segjudge.server.models import ChallengePhase, Setting, StoredFile, StoredMessage, Submission, Team
 from segjudge.server.services import Services
 from segjudge.server.store import SCHEMA, Store
 from segjudge.server.wire import Refusal

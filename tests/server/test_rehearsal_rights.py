@@ -190,20 +190,14 @@ def test_a_folder_is_noted_before_it_exists() -> None:
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        (
-            "for _ in range(8):\n  if os.fork() == 0:\n   held = bytearray(b'x' * (60 << 20)); time.sleep(60)",
-            "memory together",
-        ),
-        (
-            "maps = [mmap.mmap(-1, 40 << 20) for _ in range(8)]\nfor part in maps: part.write(bytes(40 << 20))",
-            "Cannot allocate memory",
-        ),
+        ("for _ in range(8):\n  if os.fork() == 0:\n   held = bytearray(b'x' * (60 << 20)); time.sleep(60)", "memory together"),
+        ("maps = [mmap.mmap(-1, 40 << 20) for _ in range(8)]\nfor part in maps: part.write(bytes(40 << 20))", "Cannot allocate memory"),
         ("open('/dev/shm/x', 'wb').write(bytes(500 << 20))", "No space left on device|MemoryError"),
         ("open('/x', 'wb')", "Read-only file system: '/x'"),
         ("os.memfd_create('x')", "Function not implemented"),
     ],
     ids=["children", "shared", "shm", "root", "memfd"],
-)
+)  # fmt: skip
 def test_a_script_cannot_exhaust_the_machine(code: str, message: str) -> None:
     from segjudge.platforms.evalai.hosted_worker import process
     from segjudge.platforms.evalai.hosted_worker.folder import WorkerFolder

@@ -72,11 +72,7 @@ FOLDER = {"type": "directory", "size": 0}
 @pytest.mark.parametrize(
     ("path", "expected", "asked"),
     [
-        (
-            "bucket/a.zip",
-            {"name": "bucket/a.zip", "type": "file", "size": 3, "ETag": "tag", "LastModified": "day"},
-            ["head bucket a.zip"],
-        ),
+        ("bucket/a.zip", {"name": "bucket/a.zip", "type": "file", "size": 3, "ETag": "tag", "LastModified": "day"}, ["head bucket a.zip"]),
         ("bucket/sent", {"name": "bucket/sent", **FOLDER}, ["head bucket sent", "list_objects_v2 bucket sent/"]),
         ("bucket/sent/", {"name": "bucket/sent", **FOLDER}, ["head bucket sent", "list_objects_v2 bucket sent/"]),
         ("bucket", {"name": "bucket", **FOLDER}, ["list_objects_v2 bucket "]),
@@ -85,7 +81,7 @@ FOLDER = {"type": "directory", "size": 0}
         ("none/x", "FileNotFoundError: none", ["head none x", "list_objects_v2 none x/"]),
         ("none", "FileNotFoundError: none", ["list_objects_v2 none "]),
     ],
-)
+)  # fmt: skip
 def test_a_path_is_an_object_or_a_folder_of_objects(path: str, expected: Any, asked: list[str], client: Client) -> None:
     assert outcome(lambda: _S3Files(client).info(path)) == expected
     assert client.asked == asked

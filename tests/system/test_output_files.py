@@ -48,11 +48,7 @@ def drawing(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("message", "file"),
-    [
-        (places, "out.json"),
-        (scoring, "results.csv"),
-        (drawing, "index.html"),
-    ],
+    [(places, "out.json"), (scoring, "results.csv"), (drawing, "index.html")],
     ids=["convert", "tables", "page"],
 )
 def test_a_file_that_cannot_be_written_whole_stays_as_it_was(
@@ -179,17 +175,11 @@ def test_no_two_outputs_are_written_to_one_place(
         ([*SCORE, "--report", "none/x"], "none: cannot be written (No such file or directory)"),
         (["compare", "R.zip", "a=R.zip", "--truth", "T.zip", "--out", "folder"], "folder: cannot be written (Is a dir"),
         (["rank", "x.json", "--plots", "R.zip"], "R.zip: cannot be written (Not a directory)"),
-        (
-            ["pack", "--layout", "davis2017", "--root", "folder", "--out", "R.zip/x.zip"],
-            "R.zip: cannot be written (Not",
-        ),
+        (["pack", "--layout", "davis2017", "--root", "folder", "--out", "R.zip/x.zip"], "R.zip: cannot be written (Not"),
         (["build", str(ROOT), "--out", "R.zip/x.zip"], "R.zip: cannot be written (Not a directory)"),
         (["show", "--truth", "T.zip", "--out", "R.zip/x"], "R.zip: cannot be written (Not a directory)"),
         (["schema", "--out", "R.zip/x"], "R.zip: cannot be written (Not a directory)"),
-        (
-            ["report", "R.zip", "--out", "none/x"],
-            "none: cannot be written (No such file or directory); choose another path with --out",
-        ),
+        (["report", "R.zip", "--out", "none/x"], "none: cannot be written (No such file or directory); choose another path with --out"),
         (["demo", "--out", "R.zip"], "R.zip: cannot be written (Not a directory)"),
         (["new", "R.zip/x", "--protocol", "davis2017", "--truth", "T.zip"], "R.zip: cannot be written (Not a dir"),
         (["interactive", "demo", "--out", "R.zip"], "R.zip: cannot be written (Not a directory)"),
@@ -197,7 +187,7 @@ def test_no_two_outputs_are_written_to_one_place(
         ([*SCORE, "--report", "/dev/full"], "/dev/full: cannot be written (No space left on device)"),
         (["schema", "--out", "/dev/full"], "/dev/full: cannot be written (No space left on device)"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_written_ends_every_command_with_one_sentence_and_one_code(
     arguments: list[str], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

@@ -49,10 +49,7 @@ def test_the_kernel_refuses_processes_of_users(
 #: The numbers of the refused calls: memfd_create, memfd_secret, shmget, semget, msgget and io_uring_setup.
 @pytest.mark.parametrize(
     ("name", "architecture", "calls"),
-    [
-        ("x86_64", 0xC000003E, (319, 447, 29, 64, 68, 425)),
-        ("aarch64", 0xC00000B7, (279, 447, 194, 190, 186, 425)),
-    ],
+    [("x86_64", 0xC000003E, (319, 447, 29, 64, 68, 425)), ("aarch64", 0xC00000B7, (279, 447, 194, 190, 186, 425))],
 )
 def test_the_filter_refuses_memory_outside_processes(
     name: str, architecture: int, calls: tuple[int, ...], machine: pytest.MonkeyPatch

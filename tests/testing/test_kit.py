@@ -127,8 +127,7 @@ QUICK = ("another number", "a traceback", "a score that is printed", "a newer Py
 
 
 @pytest.mark.parametrize(
-    "mistake",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in MISTAKES],
+    "mistake", [name if name in QUICK else pytest.param(name, marks=pytest.mark.long) for name in MISTAKES]
 )
 def test_a_mistake_is_found_and_told(mistake: str, tmp_path: Path) -> None:
     name, path, before, after, message = MISTAKES[mistake]

@@ -13,10 +13,7 @@ from segjudge.evaluation_script.masks.stack import Array
 from segjudge.families.base.causes import CauseCounts
 from segjudge.families.base.painted import PaintedUnit
 from segjudge.families.base.pictures import SeenFrame, Side
-from segjudge.families.base.segments import (
-    judge_classes,
-    judge_segments,
-)
+from segjudge.families.base.segments import judge_classes, judge_segments
 
 CLASSES = ("sky", "car", "dog")
 #: Rows and columns of a scene, whose cells have an object each; an object leaves a border of its cell free.

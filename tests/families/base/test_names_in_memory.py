@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from segjudge.families.base.memory import (
-    frame_name,
-)
+from segjudge.families.base.memory import frame_name
 
 
 @pytest.mark.parametrize(

@@ -39,15 +39,11 @@ def _score(protocol: str, upload: dict[str, bytes], folder: Path) -> Any:
 @pytest.mark.parametrize(
     ("protocol", "upload", "fault"),
     [
-        (
-            IMAGE_MAPS,
-            {"1.npz": b"PK", "2.npz": b"PK"},
-            "the upload holds only 1.npz, 2.npz. Send one zip with a PNG for",
-        ),
+        (IMAGE_MAPS, {"1.npz": b"PK", "2.npz": b"PK"}, "the upload holds only 1.npz, 2.npz. Send one zip with a PNG for"),
         (TRACKS, {"A.csv": _LINES}, "is missing: A; the upload holds only A.csv. Send one zip with a text file"),
         (TRACKS, {"A.txt": _LINES.decode().encode("utf-16")}, "A.txt: is UTF-16 text. Save it in ASCII or UTF-8"),
     ],
-)
+)  # fmt: skip
 def test_what_an_upload_holds_instead_is_named(
     protocol: str, upload: dict[str, bytes], fault: str, tmp_path: Path
 ) -> None:

@@ -67,12 +67,8 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "mirrored frames": ("ctc", change_masks(lambda cells: cells[:, ::-1].copy()), "cells look mirrored, with left and right exchanged"),
     "turned frames": ("ctc-official", change_masks(lambda cells: cells[::-1, ::-1].copy()), "cells look rotated by 180 degrees"),
 }  # fmt: skip
-OTHER_UNITS: dict[str, list[str]] = {
-    "ctc": ["02_GT", "03_GT"],
-}
-BOARD_LABELS: dict[str, tuple[str, ...]] = {
-    "ctc": ("OP_CTB", "OP_CSB", "SEG", "DET", "TRA", "LNK"),
-}
+OTHER_UNITS: dict[str, list[str]] = {"ctc": ["02_GT", "03_GT"]}
+BOARD_LABELS: dict[str, tuple[str, ...]] = {"ctc": ("OP_CTB", "OP_CSB", "SEG", "DET", "TRA", "LNK")}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "pages": ("ctc",),
     "mounts": ("ctc",),

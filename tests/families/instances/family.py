@@ -254,7 +254,7 @@ UNFIT: dict[str, list[tuple[str, str]]] = {
     "coco": [("ovis", "videos"), (MAPS, "semantic")],
 }
 SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
-    "coco": ([{"labels": [3], "masks": published.LABEL_FRAMES[:1] == 1, "scores": [0.5]}] * 2, []),
+    "coco": ([{"labels": [3], "masks": published.LABEL_FRAMES[:1] == 1, "scores": [0.5]}] * 2, [])
 }
 BOARD_LABELS: dict[str, tuple[str, ...]] = {
     "coco": ("AP", "AP50", "AP75", "APs", "APm", "APl"),

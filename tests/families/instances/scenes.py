@@ -106,12 +106,8 @@ SCENES = {
     "coco": _COCO,
     "coco-boundary": _COCO,
     "lvis": _COCO,
-    "coco-keypoints": Benchmark(
-        publish_coco, send_keypoints, kinds=1, faults=("missed", "surplus", "shifted", "scores", "sides", "joint")
-    ),
+    "coco-keypoints": Benchmark(publish_coco, send_keypoints, kinds=1, faults=("missed", "surplus", "shifted", "scores", "sides", "joint")),
     "cityscapes-instance": Benchmark(publish_streets, send_street_instances, names=STREET_NAMES, faults=OF_INSTANCES),
-    "youtube-vis-2021": Benchmark(
-        publish_vis, send_vis, frames=8, faults=(*OF_INSTANCES, "identities", "late identities")
-    ),
+    "youtube-vis-2021": Benchmark(publish_vis, send_vis, frames=8, faults=(*OF_INSTANCES, "identities", "late identities")),
     "ovis": Benchmark(publish_vis, send_vis, frames=8, faults=(*OF_INSTANCES, "identities", "late identities")),
-}
+}  # fmt: skip

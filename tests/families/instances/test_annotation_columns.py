@@ -200,14 +200,9 @@ UNUSUAL_POSES: dict[str, Any] = {
     "many marks": changed(num_keypoints=1 << 70),
     "own sigmas": changed(sigmas=[1]),
     "another count of sigmas": lambda content: content["categories"][0].update(sigmas=[1, 2]),
-    "neither mask nor area": lambda content: [
-        content["annotations"][5].pop(key, 0) for key in ("area", "segmentation")
-    ],
-    "neither marks nor box": lambda content: (
-        content["annotations"][5].update(keypoints=[0] * 51),
-        content["annotations"][5].pop("bbox", 0),
-    ),
-}
+    "neither mask nor area": lambda content: [content["annotations"][5].pop(key, 0) for key in ("area", "segmentation")],
+    "neither marks nor box": lambda content: (content["annotations"][5].update(keypoints=[0] * 51), content["annotations"][5].pop("bbox", 0)),
+}  # fmt: skip
 
 
 def _rewrite(content: dict[str, Any], **values: Any) -> str:

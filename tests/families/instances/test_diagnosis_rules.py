@@ -11,12 +11,7 @@ import pytest
 
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS
 from segjudge.evaluation_script.masks.detections import OverlappingPairs
-from segjudge.families.instances.diagnosis import (
-    KINDS,
-    InstanceDiagnosis,
-    _assign_partners,
-    _find_errors,
-)
+from segjudge.families.instances.diagnosis import KINDS, InstanceDiagnosis, _assign_partners, _find_errors
 from tests.families.instances.test_error_kinds import made_up
 
 # ── detections ──────────────────────────────────────────────────────────────

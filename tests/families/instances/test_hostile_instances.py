@@ -117,20 +117,16 @@ COSTLY: dict[str, Callable[[int], bytes]] = {
     "numbers-in-a-record": lambda n: json.dumps([record(note=[-9] * (n // 4))]).encode(),
     "keys-in-a-record": lambda n: json.dumps([{str(key): 1 for key in range(n // 12)}]).encode(),
     "long-text": lambda n: noted("a" * n),
-    "wide-text": lambda n: json.dumps(
-        [record(note="a" * (n // 2) + "\U0001f600" * (n // 8))], ensure_ascii=False
-    ).encode(),
+    "wide-text": lambda n: json.dumps([record(note="a" * (n // 2) + "\U0001f600" * (n // 8))], ensure_ascii=False).encode(),
     "escaped-text": lambda n: noted("\u00e9" * (n // 6)),
     "endless-text": lambda n: noted("a" * n)[:-200],
     "bad-scores": lambda n: repeated(record(score="high"), n),
-    "a-few-bad-scores": lambda n: json.dumps(
-        [record(score=0.9 if k % 1000 else None) for k in range(n // 130)]
-    ).encode(),
+    "a-few-bad-scores": lambda n: json.dumps([record(score=0.9 if k % 1000 else None) for k in range(n // 130)]).encode(),
     "other-categories": lambda n: repeated(record(category_id=77), n),
     "blanks": lambda n: b"[" + b" " * n + b"]",
     "blanks-after": lambda n: b"[]" + b" " * n,
     "deep": lambda n: b"[" * n,
-}
+}  # fmt: skip
 
 
 def in_child(work: Callable[[], Any]) -> tuple[float, int]:

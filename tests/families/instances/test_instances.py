@@ -157,17 +157,8 @@ def test_boxes_beside_masks_give_areas_as_pycocotools_takes_them(seed: int, tmp_
 TRUTH = {
     "images": [{"id": 1, "height": 30, "width": 40}, {"id": 2, "height": 20, "width": 20}],
     "categories": [{"id": 1, "name": "bed"}],
-    "annotations": [
-        {
-            "id": 1,
-            "image_id": 1,
-            "category_id": 1,
-            "area": 100,
-            "iscrowd": 0,
-            "segmentation": encoded(box(2, 2, 10, 10)),
-        }
-    ],
-}
+    "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "area": 100, "iscrowd": 0, "segmentation": encoded(box(2, 2, 10, 10))}],
+}  # fmt: skip
 GOOD = {"image_id": 1, "category_id": 1, "score": 0.9, "segmentation": encoded(box(2, 2, 10, 10))}
 
 

@@ -48,7 +48,4 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "mounts": ("cellpose-ap",),
     "surplus": ("cellpose-ap",),
 }
-SAMPLE_SCORES = {
-    "cellpose-ap": (1.0, 0.49583333333333335),
-    "cellpose-ap-official": (1.0, 0.49583330750465393),
-}
+SAMPLE_SCORES = {"cellpose-ap": (1.0, 0.49583333333333335), "cellpose-ap-official": (1.0, 0.49583330750465393)}

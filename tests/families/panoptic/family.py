@@ -153,20 +153,12 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "one category": ("coco-panoptic", documents(put_into_one_category), "all places of the maps have the same value (18)"),
     "all void": ("motchallenge-step", pictures(lambda image: image * 0 + np.uint8(255)), "all places of the maps have the same value"),
 }  # fmt: skip
-OTHER_UNITS: dict[str, list[str]] = {
-    "kitti-step": ["panoptic_maps/val/solo", "panoptic_maps/val/late-guest"],
-}
+OTHER_UNITS: dict[str, list[str]] = {"kitti-step": ["panoptic_maps/val/solo", "panoptic_maps/val/late-guest"]}
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "vipseg": (lambda root: (root / "panomasksRGB/swan/00000001.png").unlink(), "no PNG swan/00000001.png"),
-    "coco-panoptic": (
-        lambda path: published.replaced(path, '"category_id": 18', '"category_id": 19'),
-        "139: cannot be read",
-    ),
-    "coco-panoptic-boundary": (
-        lambda path: published.replaced(path, '"isthing"', '"is"'),
-        "cannot be read as a panoptic truth",
-    ),
-}
+    "coco-panoptic": (lambda path: published.replaced(path, '"category_id": 18', '"category_id": 19'), "139: cannot be read"),
+    "coco-panoptic-boundary": (lambda path: published.replaced(path, '"isthing"', '"is"'), "cannot be read as a panoptic truth"),
+}  # fmt: skip
 LOSSES = {"coco-panoptic": "PQ", "vipseg": "VPQ"}
 SHARED_LOSSES = {
     "vipseg": ("vps/truth.json", "vps/submission", "VPQ"),

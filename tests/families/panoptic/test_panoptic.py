@@ -14,9 +14,7 @@ import pytest
 from PIL import Image
 
 import segjudge
-from segjudge.evaluation_script.families.base.units import (
-    UnitTruth,
-)
+from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.panoptic import engine as panoptic
 from segjudge.evaluation_script.families.panoptic import files as panoptic_files
 from segjudge.evaluation_script.families.panoptic.counting import _BOUNDARY_RATIO

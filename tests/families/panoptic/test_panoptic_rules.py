@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.base.units import (
-    TruthFrame,
-)
+from segjudge.evaluation_script.families.base.units import TruthFrame
 from segjudge.evaluation_script.families.panoptic import counting as panoptic_counting
 from segjudge.evaluation_script.families.panoptic import engine as panoptic
 from segjudge.evaluation_script.families.panoptic.files import PredictedFrame

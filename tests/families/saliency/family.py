@@ -43,9 +43,7 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "black maps": ("sod", pictures(lambda grey: grey * 0), "all places of the maps have the same value (0)"),
     "white maps": ("sod", pictures(lambda grey: grey * 0 + np.uint8(200)), "all places of the maps have the same value (200)"),
 }  # fmt: skip
-OTHER_UNITS: dict[str, list[str]] = {
-    "sod": ["DEMO-B"],
-}
+OTHER_UNITS: dict[str, list[str]] = {"sod": ["DEMO-B"]}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "pages": ("sod",),
     "mounts": ("sod",),

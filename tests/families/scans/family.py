@@ -66,11 +66,9 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "exchanged classes": ("semantic-kitti", points(exchanged), "labels look exchanged, such as "),
     "upper half": ("semantic-kitti-panoptic", points(lambda values: values >> 16 | values << 16), "labels seem to be in the upper 16 bits"),
 }  # fmt: skip
-OTHER_UNITS: dict[str, list[str]] = {
-    "semantic-kitti": [],
-}
+OTHER_UNITS: dict[str, list[str]] = {"semantic-kitti": []}
 BOARD_LABELS: dict[str, tuple[str, ...]] = {
-    "semantic-kitti-panoptic": ("PQ", "PQ_dagger", "SQ", "RQ", "PQ-Things", "PQ-Stuff", "mIoU"),
+    "semantic-kitti-panoptic": ("PQ", "PQ_dagger", "SQ", "RQ", "PQ-Things", "PQ-Stuff", "mIoU")
 }
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "pages": ("semantic-kitti", "semantic-kitti-panoptic"),

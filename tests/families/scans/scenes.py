@@ -25,7 +25,4 @@ _MAPS = Benchmark(
     lambda world: zipped(_scan_files(world, "predictions")),
     names={1: "car", 2: "person", 3: "bicycle"}, ground="road", faults=OF_MAPS, asks="maps",
 )  # fmt: skip
-SCENES = {
-    "semantic-kitti": _MAPS,
-    "semantic-kitti-panoptic": replace(_MAPS, faults=OF_SEGMENTS, asks="objects"),
-}
+SCENES = {"semantic-kitti": _MAPS, "semantic-kitti-panoptic": replace(_MAPS, faults=OF_SEGMENTS, asks="objects")}

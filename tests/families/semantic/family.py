@@ -118,18 +118,14 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "mirrored videos, vspw": ("vspw", MIRRORED, "maps look mirrored, with left and right exchanged: corrected, mIoU would be 1.00"),
     "rows, coco-stuff": ("coco-stuff", turn_runs, "run lengths look as if written row by row: corrected, mIoU would be 1.00"),
 }  # fmt: skip
-OTHER_UNITS: dict[str, list[str]] = {
-    "vspw": ["data/solo", "data/late-guest"],
-}
+OTHER_UNITS: dict[str, list[str]] = {"vspw": ["data/solo", "data/late-guest"]}
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "vspw": (lambda root: (root / "data/goat/mask/00000002.png").write_bytes(b"GIF"), "data/goat/mask/00000002.png: "),
     "semantic": (lambda root: (root / "val.txt").write_text("swan\nduck\n"), "has no frames of duck"),
 }
 LOSSES = {"vspw": "mIoU"}
 SHARED_LOSSES = {"vspw": ("vspw/truth", "vspw/submission", "mIoU")}
-SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
-    "vspw": ({"a": published.LABEL_FRAMES}, []),
-}
+SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {"vspw": ({"a": published.LABEL_FRAMES}, [])}
 JSON_TRUTHS = {"coco-stuff": "stuff_val2017.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "sharing": ("vspw",),

@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.base.units import (
-    UnitAccumulator,
-    UnitCounts,
-)
+from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts
 from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SemanticProtocol
 from segjudge.evaluation_script.files.problems import HostError

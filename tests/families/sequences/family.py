@@ -208,9 +208,7 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
     "white expressions": ("mevis", pictures(lambda labels: labels * 0 + np.uint8(255)), "all places of the masks have the same value (1)"),
     "inverted salient masks": ("lvos-unsupervised-single", inverted_salience, "masks look inverted, with objects black"),
 }  # fmt: skip
-OTHER_UNITS: dict[str, list[str]] = {
-    "davis2017": ["Annotations/480p/solo", "Annotations/480p/late-guest"],
-}
+OTHER_UNITS: dict[str, list[str]] = {"davis2017": ["Annotations/480p/solo", "Annotations/480p/late-guest"]}
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     "mevis": (lambda root: (root / "mask_dict.json").write_text("{}"), "no video of meta_expressions.json has masks"),
     "ref-youtube-vos": (
@@ -219,10 +217,10 @@ BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
 }
 SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
-    "davis2017": ({"a": published.LABEL_FRAMES, "b": published.LABEL_FRAMES}, []),
+    "davis2017": ({"a": published.LABEL_FRAMES, "b": published.LABEL_FRAMES}, [])
 }
 BOARD_LABELS: dict[str, tuple[str, ...]] = {
-    "davis2017": ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay"),
+    "davis2017": ("J&F-Mean", "J-Mean", "J-Recall", "J-Decay", "F-Mean", "F-Recall", "F-Decay")
 }
 JSON_TRUTHS = {"mevis": "meta_expressions.json"}
 EXAMPLES: dict[str, tuple[str, ...]] = {

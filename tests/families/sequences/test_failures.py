@@ -21,9 +21,7 @@ from segjudge.evaluation_script.families.sequences.losses import (
     _window_of,
 )
 from segjudge.families.base.segments import find_runs
-from segjudge.families.sequences.report import (
-    list_failures,
-)
+from segjudge.families.sequences.report import list_failures
 from segjudge.families.truths import TruthSource
 from segjudge.scoring.request import ScoreRequest, find_protocol, prepare
 from tests.builders import label_zip, stack_of

@@ -213,10 +213,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     # zip
     "zip-cut-off": (lambda: zipped(files_of())[:20_000], "cut off: its table of contents is missing"),
     "zip-directory-too-large": (lambda: zipped({})[:12] + struct.pack("<IIH", 1 << 30, 0, 0), "larger than the file"),
-    "zip-garbage-directory": (
-        lambda: b"PK\x03\x04" + bytes(200) + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, 100, 50, 0),
-        "damaged zip",
-    ),
+    "zip-garbage-directory": (lambda: b"PK\x03\x04" + bytes(200) + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, 100, 50, 0), "damaged zip"),
     "parent-name": (lambda: zipped({**files_of(), "../evil.png": b"x"}), r"\.\./evil.png: points outside"),
     "zip-link": (entry_link, "crossing/00001.png: is a link"),
     "encrypted": (encrypted, "crossing/00001.png: is encrypted"),
@@ -225,14 +222,8 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "million-members": (million_members, "holds more than 20,000 files"),
     "million-understated": (understated_members, "holds more than 20,000 files|damaged zip"),
     "bomb-one-member": (lambda: many_zeros(60 * MEGABYTE), "crossing/zeros.png: unpacks to more than 200 times"),
-    "bomb-huge-member": (
-        lambda: many_zeros(100 * MEGABYTE),
-        "crossing/zeros.png: has 105 MB when unpacked; the limit is 67 MB",
-    ),
-    "bomb-declared": (
-        lambda: raw_zip([{"name": b"a/1.png", "size": 0xFFFFFFF0, "method": 8, "data": b"x"}]),
-        "unpacked; the limit is 67 MB",
-    ),
+    "bomb-huge-member": (lambda: many_zeros(100 * MEGABYTE), "crossing/zeros.png: has 105 MB when unpacked; the limit is 67 MB"),
+    "bomb-declared": (lambda: raw_zip([{"name": b"a/1.png", "size": 0xFFFFFFF0, "method": 8, "data": b"x"}]), "unpacked; the limit is 67 MB"),
     "bomb-many": (
         lambda: raw_zip([{"name": b"a/%d.png" % k, "size": 60 * MEGABYTE, "data": bytes(400_000)} for k in range(50)]),
         "would unpack to more than 2 GB",
@@ -244,10 +235,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         ),
         "shares its bytes with another file of the zip",
     ),
-    "size-understated": (
-        lambda: raw_zip([{"name": FIRST.encode(), "data": bytes(2 * MEGABYTE), "size": 10, "method": 8}]),
-        "missing|damaged",
-    ),
+    "size-understated": (lambda: raw_zip([{"name": FIRST.encode(), "data": bytes(2 * MEGABYTE), "size": 10, "method": 8}]), "missing|damaged"),
     "zip64-lie": (lying_locator, "holds more than 20,000 files"),
     "compressed-size-lie": (
         lambda: raw_zip([{"name": FIRST.encode(), "packed": b"xyz", "data": bytes(9), "method": 8}]).replace(
@@ -256,15 +244,9 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         "reach beyond the end of the zip",
     ),
     "no-name": (lambda: raw_zip([{"name": b"", "data": b"x"}]), "a file: has no name"),
-    "name-not-utf-8-but-flagged": (
-        lambda: raw_zip([{"name": b"crossing/\xff.png", "data": b"x", "flags": 0x800}]),
-        "file name that is not UTF-8",
-    ),
+    "name-not-utf-8-but-flagged": (lambda: raw_zip([{"name": b"crossing/\xff.png", "data": b"x", "flags": 0x800}]), "file name that is not UTF-8"),
     "json-in-zip-bomb": (lambda: zipped({"a.json": b"[" + b" " * (60 * MEGABYTE)}), "a.json: has 63 MB when unpacked"),
-    "same-frame-twice": (
-        lambda: with_file("crossing/00001.PNG", good_mask()),
-        "crossing/00001.PNG: is the same frame as crossing/00001.png",
-    ),
+    "same-frame-twice": (lambda: with_file("crossing/00001.PNG", good_mask()), "crossing/00001.PNG: is the same frame as crossing/00001.png"),
     "many-homes": (
         lambda: zipped({f"{k}/crossing/00000.png": b"x" for k in range(19_000)}),
         "occurs more than once: 0/crossing, 1/crossing, 10/crossing and 18997 more",
@@ -281,10 +263,7 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "tar-long-names": (lambda: gzip.compress(long_names(19_000)), "unterminated file name"),
     "tar-header-flood": (lambda: gzip.compress(raw_tar(b"g", size=b"00000000000")[:512] * 30_000), "more than 20,000"),
     "tar-pax-digits": (lambda: pax(b"9" * 5000 + b" path=x\n"), "extended header cannot be read"),
-    "tar-json-lie": (
-        lambda: raw_tar(name="a.json", size=b"00200000000")[:512] + b"{}",
-        "cut off, inside a.json",
-    ),
+    "tar-json-lie": (lambda: raw_tar(name="a.json", size=b"00200000000")[:512] + b"{}", "cut off, inside a.json"),
     "tar-half": (half_tar, "cut off: its end is missing|cut off, inside"),
     "tar-gz-altered": (altered_tar, "damaged gzip"),
     "gzip-endless-name": (lambda: b"\x1f\x8b\x08\x08" + bytes(6) + b"x" * 20 * MEGABYTE, "damaged gzip"),
@@ -295,24 +274,15 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
     "png-bomb": (lambda: with_mask(raw_png(60_000, 60_000, 8, 0, b"")), "60000x60000 pixels but the frame is 160x120"),
     "png-pixels-missing": (lambda: with_mask(raw_png(160, 120, 8, 0, rows(160)[:5000])), "pixels end in row 31 of 120"),
     "png-wrong-checksum": (lambda: with_mask(good_mask().replace(b"IDAT", b"IDAT\1", 1)), "damaged|cut off"),
-    "png-empty-chunks": (
-        lambda: with_mask(raw_png(160, 120, 8, 0, rows(160), chunk(b"IDAT", b"") * 50_000)),
-        "has more than 4096 chunks",
-    ),
-    "png-bloated": (
-        lambda: with_mask(raw_png(160, 120, 8, 0, rows(160), chunk(b"teXt", bytes(3 * MEGABYTE)))),
-        "a mask of this size takes at most",
-    ),
+    "png-empty-chunks": (lambda: with_mask(raw_png(160, 120, 8, 0, rows(160), chunk(b"IDAT", b"") * 50_000)), "has more than 4096 chunks"),
+    "png-bloated": (lambda: with_mask(raw_png(160, 120, 8, 0, rows(160), chunk(b"teXt", bytes(3 * MEGABYTE)))), "a mask of this size takes at most"),
     "300-objects": (lambda: with_mask(label_image(range(300), np.uint16)), "has 299 objects; this phase allows 255"),
     # what belongs to what
     "frames-missing": (
         lambda: zipped({n: d for n, d in files_of().items() if "crossing/0000" not in n}),
         "crossing: 9 frames are missing: 00001.png, 00002.png, 00003.png and 6 more",
     ),
-    "sequence-missing": (
-        lambda: zipped({n: d for n, d in files_of().items() if "solo" not in n}),
-        "1 of 3 sequences is missing: solo",
-    ),
+    "sequence-missing": (lambda: zipped({n: d for n, d in files_of().items() if "solo" not in n}), "1 of 3 sequences is missing: solo"),
     # JSON
     "json-deep": (lambda: b'{"crossing":' * 10_000 + b"1" + b"}" * 10_000, "nested too deeply"),
     "json-deep-lists": (lambda: b'{"crossing":' + b"[" * 10_000 + b"]" * 10_000 + b"}", "nested too deeply"),
@@ -322,35 +292,20 @@ BAD: dict[str, tuple[Callable[[], bytes], str]] = {
         "the key 0 twice|too many lists",
     ),
     "json-large": (lambda: b'{"crossing": "' + b"x" * (60 * MEGABYTE) + b'"}', "is JSON of 63 MB"),
-    "json-long-strings": (
-        lambda: b'{"crossing": ["' + "\N{GRINNING FACE}".encode() * 10_000_000 + b'"]}',
-        "too many lists",
-    ),
-    "json-many-keys": (
-        lambda: b'{"crossing": {' + b",".join(b'"%d":1' % k for k in range(3_000_000)) + b"}}",
-        "too many lists and numbers",
-    ),
+    "json-long-strings": (lambda: b'{"crossing": ["' + "\N{GRINNING FACE}".encode() * 10_000_000 + b'"]}', "too many lists"),
+    "json-many-keys": (lambda: b'{"crossing": {' + b",".join(b'"%d":1' % k for k in range(3_000_000)) + b"}}", "too many lists and numbers"),
     "json-escapes": (lambda: with_rle({"size": "\x1b[31mRED\n 2. forged", "counts": []}), "has the size"),
     "json-too-many-lists": (lambda: b'{"crossing":[' + b"[]," * 3_000_000 + b"[]]}", "too many lists and numbers"),
     "json-no-objects": (lambda: document(lambda s: {**s, "crossing": [1]}), "crossing: is not an object of objects"),
-    "json-short-list": (
-        lambda: with_masks([None] * 3),
-        "crossing, object 1: has 3 masks. Give one mask or null for each of the 16",
-    ),
+    "json-short-list": (lambda: with_masks([None] * 3), "crossing, object 1: has 3 masks. Give one mask or null for each of the 16"),
     "json-300-objects": (lambda: document(many_objects), "has 300 objects; this phase allows 255"),
     "json-overlap": (lambda: document(overlap), "crossing, frame 00001: objects 1 and 2 share pixels"),
     "rle-no-counts": (lambda: with_rle({"size": [120, 160]}), "is not"),
     "rle-huge": (lambda: with_rle({"size": [120, 160], "counts": [10**30]}), "holds a number of 31 digits"),
     "rle-endless-text": (lambda: with_rle({"size": [120, 160], "counts": "o" * 1000}), "end too early or do not end"),
-    "rle-text-overflow": (
-        lambda: with_rle({"size": [120, 160], "counts": "oooooo?" * 50}),
-        "end too early or do not end",
-    ),
-    "rle-endless": (
-        lambda: with_rle({"size": [120, 160], "counts": "0" * 30_000_000}),
-        "more than 19200 pixels can need",
-    ),
-}
+    "rle-text-overflow": (lambda: with_rle({"size": [120, 160], "counts": "oooooo?" * 50}), "end too early or do not end"),
+    "rle-endless": (lambda: with_rle({"size": [120, 160], "counts": "0" * 30_000_000}), "more than 19200 pixels can need"),
+}  # fmt: skip
 
 
 def refused_in_child(path: Path) -> tuple[str, float, int]:
@@ -419,16 +374,12 @@ def test_a_folder_with_links_and_pipes_is_refused(tmp_path: Path) -> None:
 
 LAYOUTS: dict[str, Callable[[dict[str, bytes]], bytes]] = {
     "davis": lambda files: zipped({f"DAVIS/Annotations/480p/{n}": d for n, d in files.items()}),
-    "litter": lambda files: zipped(
-        {**files, "__MACOSX/crossing/._00000.png": b"x", ".DS_Store": b"x", "crossing/Thumbs.db": b"x"}
-    ),
+    "litter": lambda files: zipped({**files, "__MACOSX/crossing/._00000.png": b"x", ".DS_Store": b"x", "crossing/Thumbs.db": b"x"}),
     "tar-dot": lambda files: tarred({f"./{n}": d for n, d in files.items()}),
     "extra-frame": lambda files: zipped({**files, "crossing/99999.png": files[FIRST]}),
-    "no-first-and-last": lambda files: zipped(
-        {n: d for n, d in files.items() if n not in ("crossing/00000.png", "crossing/00015.png")}
-    ),
+    "no-first-and-last": lambda files: zipped({n: d for n, d in files.items() if n not in ("crossing/00000.png", "crossing/00015.png")}),
     "extra-sequence": lambda files: zipped({**files, "stranger/00000.png": files[FIRST]}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

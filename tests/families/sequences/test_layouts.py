@@ -14,10 +14,7 @@ from segjudge.evaluation_script.families.base.truth import AnnotationFile
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences import truth as sequence_truth
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS, YOUTUBE_UNSEEN, Layout
-from segjudge.evaluation_script.families.sequences.truth import (
-    ObjectFacts,
-    Split,
-)
+from segjudge.evaluation_script.families.sequences.truth import ObjectFacts, Split
 from segjudge.evaluation_script.files import HOST_LIMITS
 from segjudge.evaluation_script.files.archive import open_files
 from segjudge.evaluation_script.files.problems import HostError

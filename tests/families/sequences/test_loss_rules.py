@@ -13,11 +13,7 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families.sequences.losses import KINDS as FAILURES
-from segjudge.evaluation_script.families.sequences.losses import (
-    mean_shares,
-    read_losses,
-    shares_of,
-)
+from segjudge.evaluation_script.families.sequences.losses import mean_shares, read_losses, shares_of
 from segjudge.evaluation_script.families.sequences.metrics import SequenceReport
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
 from segjudge.scoring import score

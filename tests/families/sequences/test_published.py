@@ -90,16 +90,8 @@ ROOTS: dict[str, tuple[dict[str, bytes], str, list[str]]] = {
         "valid",
         ["ant", "zebra"],
     ),
-    "vost": (
-        {**files("Annotations", VIDEOS), **files("JPEGImages", {"zebra": moving(1)}), "ImageSets/val.txt": LIST},
-        "val",
-        ["zebra", "ant"],
-    ),
-    "youtube-vos": (
-        {**files("valid/Annotations", VIDEOS), "valid/meta.json": meta(YOUTUBE_META)},
-        "",
-        ["ant", "zebra"],
-    ),
+    "vost": ({**files("Annotations", VIDEOS), **files("JPEGImages", {"zebra": moving(1)}), "ImageSets/val.txt": LIST}, "val", ["zebra", "ant"]),
+    "youtube-vos": ({**files("valid/Annotations", VIDEOS), "valid/meta.json": meta(YOUTUBE_META)}, "", ["ant", "zebra"]),
     "mose": (files("valid/Annotations", VIDEOS), "", ["ant", "left-out", "zebra"]),
     "mosev2": ({**files("valid/Annotations", VIDEOS), "meta_valid.json": meta(MOSE_META)}, "", ["zebra", "ant"]),
     "sav": (
@@ -111,7 +103,7 @@ ROOTS: dict[str, tuple[dict[str, bytes], str, list[str]]] = {
         ["v1"],
     ),
     "generic": (files("masks/1080p", VIDEOS), "", ["ant", "left-out", "zebra"]),
-}
+}  # fmt: skip
 
 
 def root_of(layout: str, folder: Path, form: str) -> str:

@@ -16,11 +16,7 @@ from segjudge.evaluation_script.families.sequences.counting import choose_object
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
 from segjudge.evaluation_script.families.sequences.metrics import ObjectScore
 from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS
-from segjudge.evaluation_script.families.sequences.truth import (
-    ObjectFacts,
-    Sequence,
-    ranges_of,
-)
+from segjudge.evaluation_script.families.sequences.truth import ObjectFacts, Sequence, ranges_of
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.evaluation_script.masks.run_lengths import compress

@@ -12,11 +12,7 @@ import pytest
 
 from segjudge.evaluation_script.families.sequences import dataset as dataset_reader
 from segjudge.evaluation_script.families.sequences.layouts import LAYOUTS
-from segjudge.evaluation_script.families.sequences.protocols import (
-    SEQUENCE_PROTOCOLS,
-    MissingRule,
-    SequenceProtocol,
-)
+from segjudge.evaluation_script.families.sequences.protocols import SEQUENCE_PROTOCOLS, MissingRule, SequenceProtocol
 from segjudge.evaluation_script.files.limits import ArchiveLimits
 from segjudge.evaluation_script.files.problems import SubmissionError
 from tests.builders import drawn, label_zip, png, score_sequences, zipped
@@ -45,12 +41,7 @@ def sent(videos: Any, protocol: SequenceProtocol) -> bytes:
 
 
 def score(
-    videos: Any,
-    prediction: Any,
-    protocol: str,
-    tmp_path: Path,
-    elsewhere: frozenset[str] = frozenset(),
-    **options: Any,
+    videos: Any, prediction: Any, protocol: str, tmp_path: Path, elsewhere: frozenset[str] = frozenset(), **options: Any
 ) -> tuple[dict[str, Any], list[str]]:
     (tmp_path / "truth.zip").write_bytes(label_zip(videos))
     (tmp_path / "prediction").write_bytes(

@@ -164,7 +164,7 @@ SAVED_MASKS: dict[str, tuple[Any, list[dict[str, Any]]]] = {
     "burst": ({"a": BURST_TRACKS}, [{"id": 3, "name": "cat"}]),
 }
 DAMAGED_FACTS: dict[str, list[dict[str, Any]]] = {
-    "burst": [{"classes": [["cat"]]}, {"classes": [[{}, 3]]}, {"classes": []}],
+    "burst": [{"classes": [["cat"]]}, {"classes": [[{}, 3]]}, {"classes": []}]
 }
 BOARD_LABELS: dict[str, tuple[str, ...]] = {
     "mots": ("HOTA", "DetA", "AssA", "DetRe", "DetPr", "AssRe", "AssPr"),

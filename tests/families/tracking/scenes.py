@@ -69,11 +69,6 @@ def publish_burst(world: World, folder: Path) -> Path:
 
 SCENES = {
     "mots": Benchmark(publish_mots, send_mots, frames=8, kinds=1, faults=OF_TRACKS),
-    "kitti-mots": Benchmark(
-        publish_kitti, send_kitti, frames=8, kinds=2, names={1: "car", 2: "pedestrian"}, faults=(*OF_SEGMENTS, "identities")
-    ),
-    "burst": Benchmark(
-        publish_burst, lambda world: to_json({"sequences": _burst_sequences(world)}), frames=8,
-        faults=(*OF_SEGMENTS, "identities"),
-    ),
+    "kitti-mots": Benchmark(publish_kitti, send_kitti, frames=8, kinds=2, names={1: "car", 2: "pedestrian"}, faults=(*OF_SEGMENTS, "identities")),
+    "burst": Benchmark(publish_burst, lambda world: to_json({"sequences": _burst_sequences(world)}), frames=8, faults=(*OF_SEGMENTS, "identities")),
 }  # fmt: skip

@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.tracking.counting import (
-    ALPHAS,
-    HOTA_FIELDS,
-    ComparedFrame,
-    count_categories,
-)
+from segjudge.evaluation_script.families.tracking.counting import ALPHAS, HOTA_FIELDS, ComparedFrame, count_categories
 from segjudge.evaluation_script.families.tracking.engine import values
 from segjudge.evaluation_script.families.tracking.protocols import TRACKS_PROTOCOLS
 from tests.families.losses import count_tables, losses_of

@@ -9,10 +9,7 @@ import pytest
 from tests.families.refusals import refuse
 
 LINE = "1 2001 2 4 6 08`0"
-TRUTH = {
-    "A/seqinfo.ini": b"[Sequence]\nseqLength=2\nimWidth=6\nimHeight=4\n",
-    "A/gt/gt.txt": f"{LINE}\n".encode(),
-}
+TRUTH = {"A/seqinfo.ini": b"[Sequence]\nseqLength=2\nimWidth=6\nimHeight=4\n", "A/gt/gt.txt": f"{LINE}\n".encode()}
 START, REMEDY = "is not `frame id class height width run-lengths`", "Write whole numbers, and compressed run lengths."
 REFUSED = {
     "seven fields": ("1 2001 2 4 6 a b", "it has 7 fields with a space between them, not 6"),

@@ -63,8 +63,7 @@ def test_sequences_score_as_trackeval_says(name: str, tmp_path: Path) -> None:
 
 @needs_shared
 @pytest.mark.parametrize(
-    ("task", "protocol"),
-    [("class-guided", "burst-official"), ("exemplar-guided", "burst-exemplar-guided-official")],
+    ("task", "protocol"), [("class-guided", "burst-official"), ("exemplar-guided", "burst-exemplar-guided-official")]
 )
 def test_burst_scores_as_trackeval_says(task: str, protocol: str, tmp_path: Path) -> None:
     expected = read_golden(BURST)[task]
@@ -424,8 +423,7 @@ HOSTILE_JSON: dict[str, tuple[Callable[[], bytes], str]] = {
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(
-    ("protocol", "name"),
-    [*(("mots", name) for name in HOSTILE_TEXTS), *(("burst", name) for name in HOSTILE_JSON)],
+    ("protocol", "name"), [*(("mots", name) for name in HOSTILE_TEXTS), *(("burst", name) for name in HOSTILE_JSON)]
 )
 def test_hostile_submissions_get_a_sentence_soon_and_in_little_memory(protocol: str, name: str, tmp_path: Path) -> None:
     make, sentence = (HOSTILE_TEXTS if protocol == "mots" else HOSTILE_JSON)[name]

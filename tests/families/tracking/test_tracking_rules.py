@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.base.units import (
-    TruthFrame,
-    Unit,
-    no_pixels,
-)
+from segjudge.evaluation_script.families.base.units import TruthFrame, Unit, no_pixels
 from segjudge.evaluation_script.families.tracking import counting as tracks_counting
 from segjudge.evaluation_script.families.tracking import engine as tracks
 from segjudge.evaluation_script.families.tracking.counting import ComparedFrame

@@ -67,12 +67,8 @@ SLIPS: dict[str, tuple[str, Slip, str]] = {
         relabel(lambda labels: labels[:, ::-1, ::-1]),
         "volumes look mirrored along x and y: corrected, the IoU over all voxels would be 1.00",
     ),
-    "labels from 2": (
-        "volumes",
-        relabel(lambda labels: labels + 1),
-        "labels look 1 too high: corrected, the IoU over all voxels would be 1.00",
-    ),
-}
+    "labels from 2": ("volumes", relabel(lambda labels: labels + 1), "labels look 1 too high: corrected, the IoU over all voxels would be 1.00"),
+}  # fmt: skip
 BOARD_LABELS: dict[str, tuple[str, ...]] = {
     "kits23": ("Dice", "NSD", "Dice_kidney", "Dice_mass", "Dice_tumor"),
     "flare22": ("Dice", "NSD"),

@@ -102,10 +102,7 @@ def test_false_volume_of_healthy_cases_is_named_where_nothing_else_is_lost(tmp_p
     false = np.zeros(_SHAPE, np.uint8)
     false[:10, :20, :20] = 1
     sentences = read_sentences(score(tmp_path, "autopet", [(truth, truth), (truth * 0, false)]))
-    assert sentences == [
-        "<b>Dice is 1.000, FPV is 2.</b>",
-        "1 of 2 predicted lesions matches nothing.",
-    ]
+    assert sentences == ["<b>Dice is 1.000, FPV is 2.</b>", "1 of 2 predicted lesions matches nothing."]
 
 
 def test_a_part_of_a_label_that_is_called_another_is_said_to_be_a_part(tmp_path: Path) -> None:

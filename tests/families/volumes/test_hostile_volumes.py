@@ -280,25 +280,13 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "nrrd-version": (nrrd(magic=b"NRRD9999\n"), "is a NRRD of an unknown version, '9999'"),
     "nrrd-no-end": (files(a__nrrd=b"NRRD0004\n" + b"a: b\n" * 100_000), "the end of its header is missing"),
     "two-formats": (files(a__nii__gz=GOOD, a__mha=make_metaimage()), "a.mha: is also sent as a.nii.gz"),
-    "two-folders": (named("x/a.nii.gz", "y/a.nii.gz"), "x/a.nii.gz: is also sent as y/a.nii.gz"),
-    "up": (named("../a.nii.gz"), "points outside the archive"),
-    "absolute": (named("/etc/a.nii.gz"), "is an absolute path"),
-    "new-line": (named("a\nb.nii.gz"), "has forbidden characters in its name"),
     "emoji": (named("a\U0001f600.nii.gz"), "1 of 1 case is missing: a"),
     "turned-letters": (named("a\u202egz.nii.gz"), "1 is not in the truth: a\\u202egz"),
     "channel": (named("a_0000.nii.gz"), "1 is not in the truth: a_0000. Send predictions, not images of channels"),
     "other-name": (named("b.nii.gz"), "1 is not in the truth: b. Name each volume after its case, such as a.nii.gz"),
     "no-volume": (files(dataset__json=b"{}"), "has no volume such as CASE.nii.gz"),
     "nothing": (files(), "has no volume such as CASE.nii.gz"),
-    "zip-in-zip": (lambda: zipped({"r.zip": zipped({"a.nii.gz": GOOD})}), "is an archive itself"),
-    "link": (linked(tarfile.SYMTYPE), "is a link or a device, not a file"),
-    "hard-link": (linked(tarfile.LNKTYPE), "is a link or a device, not a file"),
-    "pipe": (linked(tarfile.FIFOTYPE), "is a link or a device, not a file"),
     "2000-cases": (lambda: zipped({f"{case}/a{case}.nii.gz": GOOD for case in range(2000)}), "1 of 1 case is missing: a"),
-    "jobs-damaged": (jobs(b"{"), "predictions.json: is not valid JSON"),
-    "jobs-deep": (jobs(b"[" * 100_000), "predictions.json: is nested too deeply"),
-    "jobs-nan": (jobs(b"NaN"), "predictions.json: holds NaN"),
-    "jobs-long-number": (jobs(b"[1" + b"0" * 5000 + b"]"), "holds a number of 5001 digits"),
     "jobs-null": (jobs([None]), "predictions.json: has another form. Write"),
     "jobs-of-numbers": (jobs([job(5)]), "predictions.json: has another form"),
     "jobs-twice": (jobs([job(), job()]), "names J/output/images/seg/U.mha twice"),
@@ -321,22 +309,14 @@ def test_a_hostile_volume_gets_a_sentence(make: Make, sentence: str, truth: Path
 
 #: Labels of each voxel by its number, the row that scores them, and words of the answer.
 LABELS: dict[str, tuple[Callable[[Any], Any], str, str]] = {
-    "a-label-in-each-voxel": (
-        lambda at: at % 65_536,
-        "volumes",
-        "case a: has 65,533 labels that its truth lacks: 3, 4",
-    ),
+    "a-label-in-each-voxel": (lambda at: at % 65_536, "volumes", "case a: has 65,533 labels that its truth lacks: 3, 4"),
     "a-label-in-each-component": (lambda at: at % 65_536, "components", "the limit is 1,000. Write the labels 1, 2"),
-    "a-label-of-no-region": (
-        lambda at: at % 65_536,
-        "brats-2023",
-        "case a: has labels that are not in the table: 4 in",
-    ),
+    "a-label-of-no-region": (lambda at: at % 65_536, "brats-2023", "case a: has labels that are not in the table: 4 in"),
     "scattered": (lambda at: at % 997, "components", "scattered over the volume: 3, 4, 5 and"),
     "noise": (lambda at: at * at % 1_013 % 4, "brats-2023", "scored"),
     "noise-of-surfaces": (lambda at: at * at % 1_013 % 4, "volumes", "scored"),
     "noise-of-components": (lambda at: at * at % 1_013 % 4, "components", "scored"),
-}
+}  # fmt: skip
 
 
 @hostile({name: (partial(zip, [name]), row[2]) for name, row in LABELS.items()})

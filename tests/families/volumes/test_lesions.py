@@ -17,11 +17,7 @@ from segjudge.evaluation_script.families.volumes import surfaces as surfaces_roo
 from segjudge.evaluation_script.families.volumes.boxes import cover, find_boxes
 from segjudge.evaluation_script.families.volumes.components import compare_components, find_components, grow
 from segjudge.evaluation_script.families.volumes.engine import count_case, find_region_box
-from segjudge.evaluation_script.families.volumes.lesions import (
-    find_lesions,
-    match_lesions,
-    score_lesions,
-)
+from segjudge.evaluation_script.families.volumes.lesions import find_lesions, match_lesions, score_lesions
 from segjudge.evaluation_script.families.volumes.protocols import VOLUME_PROTOCOLS
 from segjudge.evaluation_script.files.problems import Flaw
 from tests.families.volumes.volumes import read_golden, read_pair

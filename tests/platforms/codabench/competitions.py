@@ -22,16 +22,7 @@ CONFIG: Config = {
     "docker_image": "codalab/codalab-legacy:py312",
     "registration_auto_approve": True,
     "contact_email": "a@example.org",
-    "fact_sheet": {
-        "size": {
-            "key": "size",
-            "type": "text",
-            "title": "Size",
-            "selection": "",
-            "is_required": "false",
-            "is_on_leaderboard": "false",
-        }
-    },
+    "fact_sheet": {"size": {"key": "size", "type": "text", "title": "Size", "selection": "", "is_required": "false", "is_on_leaderboard": "false"}},
     "pages": [{"title": "Overview", "file": "text.md"}],
     "tasks": [{"index": 0, "name": "T", "scoring_program": "program.zip", "reference_data": "truth.zip"}],
     "solutions": [{"index": 0, "name": "S", "tasks": [0], "path": "truth.zip"}],
@@ -60,7 +51,7 @@ CONFIG: Config = {
             ],
         }
     ],
-}
+}  # fmt: skip
 PROGRAM = {"metadata.yaml": "command: python3 score.py", "score.py": "import numpy, os, helper\n", "helper.py": ""}
 DOCUMENT = json.dumps({"columns": [{"key": "a"}], "seconds": 300})
 

@@ -13,12 +13,7 @@ import pytest
 
 from segjudge.cli import main
 from segjudge.kernel.compiling import WORKER_SYSTEM, Library
-from segjudge.platforms.codabench.build import (
-    BuiltCompetitions,
-    _chain_phases,
-    _collect_phases,
-    build,
-)
+from segjudge.platforms.codabench.build import BuiltCompetitions, _chain_phases, _collect_phases, build
 from segjudge.platforms.codabench.check import check
 from segjudge.platforms.evalai.bundle import build as evalai_build
 from segjudge.platforms.evalai.bundle import opened_bundle

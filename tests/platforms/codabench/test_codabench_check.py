@@ -54,16 +54,7 @@ CONFIG: Config = {
     "registration_auto_approve": True,
     "pages": [{"title": "Overview", "file": "page.md"}],
     "tasks": [{"index": 0, "name": "T", "scoring_program": "program.zip", "reference_data": "ref.zip"}],
-    "phases": [
-        {
-            "name": "P",
-            "start": "2026-01-01",
-            "end": "2036-01-01",
-            "tasks": [0],
-            "max_submissions_per_day": None,
-            "max_submissions": None,
-        }
-    ],
+    "phases": [{"name": "P", "start": "2026-01-01", "end": "2036-01-01", "tasks": [0], "max_submissions_per_day": None, "max_submissions": None}],
     "leaderboards": [
         {
             "title": "Results",
@@ -72,7 +63,7 @@ CONFIG: Config = {
             "columns": [{"title": "A", "key": "a", "index": 0}, {"title": "B", "key": "b", "index": 1}],
         }
     ],
-}
+}  # fmt: skip
 LOGO = Path(__file__).resolve().parents[3] / "logo.png"
 
 

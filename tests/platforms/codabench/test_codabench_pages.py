@@ -135,12 +135,7 @@ def test_a_phase_without_a_report_has_the_plain_page(built: BuiltCompetitions) -
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "program",
-    [
-        "raise RuntimeError('broken')",
-        "import time\ntime.sleep(600)",
-    ],
-    ids=["raises", "hangs"],
+    "program", ["raise RuntimeError('broken')", "import time\ntime.sleep(600)"], ids=["raises", "hangs"]
 )
 def test_where_no_page_can_be_made_there_is_a_plain_one(
     built: BuiltCompetitions, outcome: ScoredSubmission, program: str

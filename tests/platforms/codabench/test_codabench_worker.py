@@ -12,12 +12,7 @@ from segjudge.evaluation_script import evaluate
 from segjudge.evaluation_script.main import phase_named
 from segjudge.platforms.codabench.build import BuiltCompetition, build
 from segjudge.platforms.codabench.opened_competition import open_competition
-from segjudge.platforms.codabench.trial import (
-    FINISHED,
-    CompetitionTrial,
-    ComputeWorker,
-    ScoredSubmission,
-)
+from segjudge.platforms.codabench.trial import FINISHED, CompetitionTrial, ComputeWorker, ScoredSubmission
 from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter

@@ -93,10 +93,7 @@ def test_packages_are_installed_once_for_each_content(
 
 @pytest.mark.parametrize(
     ("body", "message"),
-    [
-        ("import os; os.kill(os.getpid(), 11)", "SIGSEGV"),
-        ("while True: pass", "it did not answer for 2 seconds"),
-    ],
+    [("import os; os.kill(os.getpid(), 11)", "SIGSEGV"), ("while True: pass", "it did not answer for 2 seconds")],
 )
 def test_an_evaluate_that_never_answers_is_ended(body: str, message: str, tmp_path: Path) -> None:
     text = f"def evaluate(annotation, submission, phase, **kwargs):\n    {body}\n"
