@@ -82,7 +82,7 @@ class _Export:
                 files = self._collector.get(FILES, self._number, fresh=True)
                 if files.get("dumps"):
                     break
-                self._collector.pace.sleep(_LOOK)
+                self._collector.sleep(_LOOK)
         addresses = {"uploaded.zip": files.get("bundle"), "dump.zip": ([*files.get("dumps", [])] or [None])[-1]}
         for name, row in addresses.items():
             path = f"{BUNDLE}/{name}"

@@ -15,7 +15,6 @@ import pathlib
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -31,8 +30,6 @@ from .event import MissingFile
 
 #: The journal's name in the folder of an unfinished archive.
 JOURNAL = "journal.jsonl"
-#: The number of calls in a minute, below EvalAI's limit of 60.
-REQUESTS_PER_MINUTE = 40
 #: The number of tries of a call; the pauses between them grow to a minute.
 _TRIES = 8
 #: The seconds for which a resumed export uses an earlier run's answers; signed addresses live for an hour.
@@ -45,21 +42,18 @@ _GONE = (403, 404, 410)
 _ERROR_BYTES, _RESULT_BYTES = 4096, 8 << 20
 
 
-@dataclass(frozen=True)
-class Pace:
-    """The pace of calls, and how to wait."""
-
-    requests_per_minute: int = REQUESTS_PER_MINUTE
-    sleep: Callable[[float], object] = time.sleep
-    #: The first and the longest pause after an outage, in seconds.
-    pauses: tuple[float, float] = (2.0, 60.0)
-
-
 class Collector:
     """The calls of one export, which writes to the folder of an unfinished archive."""
 
-    def __init__(self, client: Client, folder: pathlib.Path, pace: Pace) -> None:
-        self.client, self.folder, self.pace = client, folder, pace
+    def __init__(
+        self,
+        client: Client,
+        folder: pathlib.Path,
+        requests_per_minute: int,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self.client, self.folder, self.sleep = client, folder, sleep
+        self._seconds = 60.0 / requests_per_minute
         make_folder(folder)
         folder.chmod(0o700)  # it holds the truth
         self._answers: dict[str, Any] = {}
@@ -99,22 +93,22 @@ class Collector:
         return self._repeat(lambda: self._call("POST", route, values, json=body))
 
     def _call(self, method: str, route: str, values: Mapping[str, int | str], **options: Any) -> Any:
-        wait = self._called_at + 60.0 / self.pace.requests_per_minute - time.monotonic()
+        wait = self._called_at + self._seconds - time.monotonic()
         if wait > 0:
-            self.pace.sleep(wait)
+            self.sleep(wait)
         self._called_at = time.monotonic()
         return self.client.call(method, route, values, **options)
 
     def _repeat(self, call: Callable[[], Any]) -> Any:
         """Repeat a call after errors that may pass; raises HostError when patience ends."""
-        for pause in itertools.islice(growing_pauses(*self.pace.pauses), _TRIES):
+        for pause in itertools.islice(growing_pauses(), _TRIES):
             try:
                 return call()
             except ApiError as error:
                 if not error.is_transient:
                     raise
                 last = error
-            self.pace.sleep(max(pause, last.wait or 0.0))
+            self.sleep(max(pause, last.wait or 0.0))
         raise HostError(f"{self.client.host}: {last}. Run the same command later: it goes on where it stopped")
 
     # ── files ────────────────────────────────────────────────────────────────
@@ -147,7 +141,7 @@ class Collector:
             return ""
         make_folder(target.parent)
         try:
-            download(lambda: url, str(target), _FILE_BYTES, self.pace.sleep, answers_needed=1)
+            download(lambda: url, str(target), _FILE_BYTES, self.sleep, answers_needed=1)
         except GoneError as error:
             if error.lasting:
                 return f"expired or deleted ({error.status})" if error.status in _GONE else error.why

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from segjudge.evaluation_script.files.problems import HostError, name_hint, name_list, near_hint, printable
 from segjudge.evaluation_script.scoring.phase import Phase
@@ -15,7 +14,7 @@ from segjudge.platforms.rules.problems import mappings_in
 from segjudge.report.sentences import HIDDEN
 from segjudge.system.errors import UsageError
 
-from .event import BOARD, BUNDLE, Event, EventBoard, EventSubmission
+from .event import BOARD, BUNDLE, Event, EventSubmission
 from .rescored import BoardOrder, Scale
 from .rescoring import Label, Number, SubmissionEntry
 
@@ -23,24 +22,36 @@ from .rescoring import Label, Number, SubmissionEntry
 _FINISHED = "finished"
 
 
-@dataclass(frozen=True)
 class EventSource:
     """A phase of an archive, whose submissions are scored again."""
 
-    event: Event
-    codename: str
-    #: Its leaderboards by split.
-    boards: Mapping[str, EventBoard]
-    #: The splits that visitors of the platform do not see.
-    hidden: frozenset[str]
-    #: Its row of `phases.py`; None if other scripts scored.
-    rules: Phase | None
-    #: Its annotation file in the bundle; "" if there is none.
-    annotations: str
-    #: The host's choices: metrics by labels of the archive, percents, and hidden splits and private submissions too.
-    renames: Mapping[str, str]
-    is_percent: bool
-    as_host: bool
+    def __init__(
+        self, event: Event, phase: str, folder: str, renames: Mapping[str, str], *, is_percent: bool, as_host: bool
+    ) -> None:
+        """Open a phase ("": the only one), and copy the bundle into a folder.
+
+        `renames` has metrics by labels of the archive; `as_host` includes hidden splits and private submissions.
+        """
+        self.event, self.codename = event, _choose_phase(event, phase)
+        self._renames, self._is_percent, self._as_host = renames, is_percent, as_host
+        self._boards = {board.split: board for board in event.boards if board.phase == self.codename}
+        self._hidden = event.find_hidden(self.codename)
+        #: Its row of `phases.py`, None if other scripts scored; and its annotation file in the bundle, "" without one.
+        self.rules: Phase | None = None
+        self.annotations = ""
+        event.copy_folder(BUNDLE, folder)
+        with suppress(UsageError):  # a dump may lack the bundle
+            self._read_bundle(find_bundle(folder))
+
+    def _read_bundle(self, bundle: BundleSource) -> None:
+        config = bundle.config()
+        with suppress(HostError):  # it has scripts of its own
+            self.rules = next((phase for phase in bundle.phases() if phase.codename == self.codename), None)
+        self._hidden |= find_unpublished(config, self.codename, self.rules)  # which also knows `phases.py`
+        rows = [row for row in mappings_in(config, "challenge_phases") if str(row.get("codename")) == self.codename]
+        names = [row.get("test_annotation_file") for row in rows] + [self.rules.annotations if self.rules else None]
+        path = os.path.join(bundle.root, str(next(filter(None, names), "")))
+        self.annotations = path if os.path.isfile(path) else ""
 
     @property
     def title(self) -> str:
@@ -49,18 +60,18 @@ class EventSource:
     @property
     def scale(self) -> Scale:
         """Return the scale of the platform, which shows 0 for a metric without a value."""
-        is_percent = self.is_percent or bool(self.rules and self.rules.percent)
+        is_percent = self._is_percent or bool(self.rules and self.rules.percent)
         return Scale(100.0 if is_percent else 1.0, 0.0)
 
     @property
     def notes(self) -> list[str]:
         """Return the remark on each hidden split that is scored."""
-        return [f"{split} {HIDDEN}" for split in sorted(self.hidden)] if self.as_host else []
+        return [f"{split} {HIDDEN}" for split in sorted(self._hidden)] if self._as_host else []
 
     def find_hidden(self, truths: Collection[str]) -> frozenset[str]:
         """Return the truth's splits that are not scored: hidden ones, and ones that the archive does not know."""
         matched = self._match_splits(truths)
-        shown = {truth for name, truth in matched.items() if self.as_host or name not in self.hidden}
+        shown = {truth for name, truth in matched.items() if self._as_host or name not in self._hidden}
         if not shown:
             fault = f"{self.event.path}: the platform hides the scores of {name_list([*matched])}"
             raise UsageError(f"{fault}. If you release them, add --as-host")
@@ -69,11 +80,11 @@ class EventSource:
     def list_entries(self, metrics: Mapping[str, Sequence[str]]) -> tuple[list[SubmissionEntry], list[str]]:
         """Return the submissions that visitors may see, or all, with their numbers of these metrics, and notes."""
         everything = [each for each in self.event.submissions.values() if each.phase == self.codename]
-        chosen = [each for each in everything if self.as_host or each.is_shown]
+        chosen = [each for each in everything if self._as_host or each.is_shown]
         labels, notes = dict[tuple[str, str], Label](), list[str]()
         for split, truth in self._match_splits(metrics).items():
-            names = self.boards[split].labels if split in self.boards else list(metrics[truth])
-            metric_names = {name: self.renames.get(name, name) for name in names}
+            names = self._boards[split].labels if split in self._boards else list(metrics[truth])
+            metric_names = {name: self._renames.get(name, name) for name in names}
             labels |= {
                 (split, name): Label(truth, metric_names[name])
                 for name in names
@@ -89,10 +100,10 @@ class EventSource:
     def find_order(self, truth: str) -> BoardOrder | None:
         """Return the order of a split's leaderboard; None if the archive has none."""
         names = {matched: name for name, matched in self._match_splits([truth]).items()}
-        board = self.boards.get(names.get(truth, ""))
+        board = self._boards.get(names.get(truth, ""))
         if board is None:
             return None
-        return BoardOrder(self.renames.get(board.order, board.order), board.order in board.ascending)
+        return BoardOrder(self._renames.get(board.order, board.order), board.order in board.ascending)
 
     def explain_difference(self, split: str, protocol: str) -> str:
         """Return why a protocol may give other numbers in a split than the archive has."""
@@ -106,7 +117,7 @@ class EventSource:
     def _match_splits(self, truths: Collection[str]) -> dict[str, str]:
         """Return the truth's name of each split that it has; if both have one split, names do not matter."""
         names = list(
-            dict.fromkeys([*self.boards, *(each.codename for each in (self.rules.splits if self.rules else ()))])
+            dict.fromkeys([*self._boards, *(each.codename for each in (self.rules.splits if self.rules else ()))])
         )
         matched = {name: name for name in names if name in truths}
         if not matched and len(names) == len(truths) == 1:
@@ -140,34 +151,18 @@ class EventSource:
         )
 
 
-def open_source(
-    event: Event, codename: str, folder: str, renames: Mapping[str, str], *, is_percent: bool, as_host: bool
-) -> EventSource:
-    """Return a phase of an archive, or its only one, whose bundle is copied into a folder."""
+def _choose_phase(event: Event, codename: str) -> str:
+    """Return the phase of this name, or the only one; raises UsageError without it."""
     codenames = list(dict.fromkeys(each.phase for each in event.submissions.values()))
-    if codename and codename not in codenames:
-        fault = f"has no submissions of the phase {printable(codename)!r}{name_hint(codename, codenames)}"
+    if codename in codenames:
+        return codename
+    if codename or not codenames:
+        fault = f" of the phase {printable(codename)!r}{name_hint(codename, codenames)}" if codename else ""
+        raise UsageError(f"{event.path}: has no submissions{fault}")
+    if len(codenames) > 1:
+        fault = f"has submissions of the phases {name_list(codenames)}; name one with --phase"
         raise UsageError(f"{event.path}: {fault}")
-    if not codename and len(codenames) != 1:
-        fault = f"has submissions of the phases {name_list(codenames)}" if codenames else "has no submissions"
-        raise UsageError(f"{event.path}: {fault}; name one with --phase" if codenames else f"{event.path}: {fault}")
-    codename = codename or codenames[0]
-    event.copy_folder(BUNDLE, folder)
-    boards = {board.split: board for board in event.boards if board.phase == codename}
-    hidden, rules, annotations = event.find_hidden(codename), None, ""
-    bundle: BundleSource | None = None
-    with suppress(UsageError):  # a dump may lack the bundle
-        bundle = find_bundle(folder)
-    if bundle is not None:
-        config = bundle.config()
-        with suppress(HostError):  # it has scripts of its own
-            rules = next((phase for phase in bundle.phases() if phase.codename == codename), None)
-        hidden |= find_unpublished(config, codename, rules)  # which also knows `phases.py`
-        rows = mappings_in(config, "challenge_phases")
-        named = next((row.get("test_annotation_file") for row in rows if str(row.get("codename")) == codename), None)
-        path = os.path.join(folder, str(named or (rules.annotations if rules else "")))
-        annotations = path if os.path.isfile(path) else ""
-    return EventSource(event, codename, boards, hidden, rules, annotations, renames, is_percent, as_host)
+    return codenames[0]
 
 
 def _list_numbers(submission: EventSubmission, labels: Mapping[tuple[str, str], Label]) -> dict[Label, Number]:

@@ -97,9 +97,9 @@ def _read_number(text: str) -> int:
 
 
 def _collect(client: Client, writer: EventWriter, args: argparse.Namespace) -> Collector:
-    from segjudge.archive.collecting import Collector, Pace
+    from segjudge.archive.collecting import Collector
 
-    collector = Collector(client, writer.folder, Pace(args.requests_per_minute))
+    collector = Collector(client, writer.folder, args.requests_per_minute)
     if "begin" in collector.notes:
         mention(f"Resuming {writer.folder}.")
     else:

@@ -59,13 +59,12 @@ def _rescore(args: argparse.Namespace) -> int:
     else:
         if args.published:
             raise OptionError("published is for a folder of submissions; the archive has its own numbers")
-        from segjudge.archive.event_source import open_source
+        from segjudge.archive.event_source import EventSource
         from segjudge.system.files import temporary_folder
 
         with open_event(args.source) as event, temporary_folder("segjudge-") as folder:
-            source = open_source(
-                event, choice.phase or "", folder, renames, is_percent=args.percent, as_host=args.as_host
-            )
+            options = {"is_percent": args.percent, "as_host": args.as_host}
+            source = EventSource(event, choice.phase or "", folder, renames, **options)
             rescored = _run(source, _choose_rules(choice, source), args)
     _write(rescored, args.out)
     if args.as_host:

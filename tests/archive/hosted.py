@@ -14,7 +14,7 @@ from typing import Any
 
 import uvicorn
 
-from segjudge.archive.collecting import Collector, Pace
+from segjudge.archive.collecting import Collector
 from segjudge.archive.evalai import export_evalai
 from segjudge.archive.event import EventInfo, EventWriter, Exported
 from segjudge.platforms.evalai.client import Client
@@ -122,7 +122,7 @@ class _Recorded:
             lists = self._platform.ignored and path.endswith(("/submission/", "/submissions"))
             await (self._omit_ignored if lists else self._app)(scope, receive, send)
             return
-        wait = [(b"retry-after", b"1")] if status == 429 else []
+        wait = [(b"retry-after", b"3")] if status == 429 else []
         answer = [(b"content-type", b"application/json"), *wait]
         await send({"type": "http.response.start", "status": status, "headers": answer})
         await send({"type": "http.response.body", "body": b'{"detail": "Request was throttled."}'})
@@ -224,8 +224,7 @@ def export(
 ) -> Exported:
     """Export a platform's challenge to a folder or zip."""
     writer = EventWriter(f"{target}.partial")
-    pace = Pace(10**9, sleep, (0.0, 0.0))
-    collector = Collector(platform.client(), writer.folder, pace)
+    collector = Collector(platform.client(), writer.folder, 10**9, sleep)
     exported = export_evalai(collector, writer, platform.challenge, lambda _text: None, **options)
     info = EventInfo("segjudge", "evalai", "https://eval.ai", platform.challenge, exported.title)
     writer.write_records(info, exported)

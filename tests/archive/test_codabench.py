@@ -17,7 +17,7 @@ import yaml
 
 from segjudge.archive.codabench import export_codabench
 from segjudge.archive.codalab import export_codalab
-from segjudge.archive.collecting import Collector, Pace
+from segjudge.archive.collecting import Collector
 from segjudge.archive.event import EventInfo, EventWriter, Exported, describe_missing, open_event
 from segjudge.cli import main
 from segjudge.evaluation_script.files import HostError
@@ -141,8 +141,7 @@ def site() -> Iterator[Site]:
 
 def export(site: Site, target: Path, *, people: bool = False) -> Exported:
     writer = EventWriter(f"{target}.partial")
-    pace = Pace(10**9, lambda _seconds: None, (0.0, 0.0))
-    collector = Collector(CodabenchClient(site.address, "secret"), writer.folder, pace)
+    collector = Collector(CodabenchClient(site.address, "secret"), writer.folder, 10**9, lambda _seconds: None)
     exported = export_codabench(collector, writer, 5, lambda _text: None, people=people)
     writer.write_records(EventInfo("segjudge", "codabench", "site", 5, exported.title), exported)
     writer.finish(str(target))

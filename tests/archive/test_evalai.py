@@ -257,7 +257,7 @@ def test_outages_are_waited_for(small: Platform, tmp_path: Path) -> None:
     exported = export(small, tmp_path / "event.zip", sleep=waits.append)
     assert exported.is_complete
     assert len(exported.submissions) == 3
-    assert waits[0] == 1.0  # of Retry-After
+    assert waits[0] == 3.0  # of Retry-After
 
 
 def test_a_lasting_outage_says_how_to_go_on(small: Platform, tmp_path: Path) -> None:
