@@ -30,7 +30,7 @@ from .event import (
 
 #: The seconds between two looks for a new dump, and the looks before giving up: the site's worker has ten minutes.
 _LOOK, _LOOKS = 15.0, 48
-_FINISHED, _FAILED = "Finished", "Failed"
+_FAILED = "Failed"
 _FILES = {"prediction_result": "prediction", "scoring_result": "result", "detailed_result": "detailed"}
 
 

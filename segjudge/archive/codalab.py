@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from segjudge.evaluation_script.files import Files, Flaw, HostError, SubmissionError, printable
-from segjudge.evaluation_script.files.archive import open_files
-from segjudge.evaluation_script.files.problems import explain_damage
+from segjudge.evaluation_script.files import Files, HostError, printable
 from segjudge.platforms.evalai.bundle.yaml_lines import parse_config
 
-from .event import ARCHIVE_LIMITS, BUNDLE, EventBoard, EventWriter, Exported, MissingFile
+from .event import BUNDLE, EventBoard, EventWriter, Exported, MissingFile, open_container
 
 _CONFIG = "competition.yaml"
 #: The keys of phases and tasks that name files, and a key of the site in the place of a path.
@@ -28,8 +27,7 @@ _ZIP = b"PK"
 
 def export_codalab(dump: str, writer: EventWriter) -> Exported:
     """Copy a dump's files to a writer's folder, and return its records; raises HostError for another file."""
-    files, config = _open(dump)
-    try:
+    with _open(dump) as (files, config):
         if "version" in config:
             raise HostError(f"{dump}: is a bundle of Codabench. Use `segjudge leave codabench NUMBER` for its history")
         missing = list(_find_missing(files, config))
@@ -37,8 +35,6 @@ def export_codalab(dump: str, writer: EventWriter) -> Exported:
             raise HostError(f"{dump}: {row.phase} names {row.what} by a key. This dump holds keys; make one with files")
         for name in files.sizes:
             writer.write(f"{BUNDLE}/{name}", files.read(name))
-    finally:
-        files.close()
     boards = [EventBoard(phase, phase, "3", hidden=False, **_read_columns(config)) for phase, _ in _list_phases(config)]
     history = "a dump holds no submissions and scores; download them from the competition's pages while it runs"
     missing.append(MissingFile("", "submissions and scores", history))
@@ -48,28 +44,18 @@ def export_codalab(dump: str, writer: EventWriter) -> Exported:
 def find_missing_files(dump: str) -> list[MissingFile]:
     """Return the files that a competition's zip names but lacks, by phase."""
     try:
-        files, config = _open(dump)
+        with _open(dump) as (files, config):
+            return list(_find_missing(files, config))
     except HostError as error:
         return [MissingFile("", "content of the bundle", str(error))]
-    try:
-        return list(_find_missing(files, config))
-    finally:
-        files.close()
 
 
-def _open(dump: str) -> tuple[Files, dict[str, Any]]:
-    try:
-        files = open_files(dump, ARCHIVE_LIMITS)
-    except (SubmissionError, Flaw) as error:
-        raise HostError(f"{dump}: is not the dump of a competition ({explain_damage(error)})") from None
-    if _CONFIG not in files.sizes:
-        files.close()
-        raise HostError(f"{dump}: lacks {_CONFIG} at its top. Name the zip that the platform's dump gave")
-    try:
-        return files, parse_config(_CONFIG, files.read(_CONFIG))
-    except BaseException:
-        files.close()
-        raise
+@contextmanager
+def _open(dump: str) -> Iterator[tuple[Files, dict[str, Any]]]:
+    with open_container(dump, "the dump of a competition") as files:
+        if _CONFIG not in files.sizes:
+            raise HostError(f"{dump}: lacks {_CONFIG} at its top. Name the zip that the platform's dump gave")
+        yield files, parse_config(_CONFIG, files.read(_CONFIG))
 
 
 def _list_phases(config: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

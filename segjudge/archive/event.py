@@ -328,16 +328,23 @@ def _types_of(kind: type) -> dict[str, Any]:
 
 
 @contextmanager
-def open_event(path: str) -> Iterator[Event]:
-    """Open an archive, a folder or a zip; raises HostError if it cannot be read."""
+def open_container(path: str, kind: str) -> Iterator[Files]:
+    """Open a folder or zip of a kind; raises HostError if it cannot be read."""
     try:
         files = open_files(path, ARCHIVE_LIMITS)
     except (SubmissionError, Flaw) as error:
-        raise HostError(f"{path}: is not an archive of a challenge ({explain_damage(error)})") from None
+        raise HostError(f"{path}: is not {kind} ({explain_damage(error)})") from None
     try:
-        yield Event(path, files)
+        yield files
     finally:
         files.close()
+
+
+@contextmanager
+def open_event(path: str) -> Iterator[Event]:
+    """Open an archive, a folder or a zip; raises HostError if it cannot be read."""
+    with open_container(path, "an archive of a challenge") as files:
+        yield Event(path, files)
 
 
 def is_event(path: str) -> bool:
