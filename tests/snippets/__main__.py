@@ -20,7 +20,7 @@ from .reading import DONE_VARIABLE
 #: Commands that go on until they are stopped.
 SERVING = (("rehearse",), ("interactive", "serve"))
 #: What needs a server, an account or another machine.
-ELSEWHERE = ("push", "worker", "leave", "--import", "--scheduler", "--host", "s3://")
+ELSEWHERE = ("push", "worker", "leave", "--import", "--history", "--scheduler", "--host", "s3://")
 #: Commands with missing inputs, which take longer to import than most commands run.
 WITH_INPUTS = ("score", "compare", "new", "pack", "compress", "rank", "interactive", "report")
 #: Commands on the whole bundle that several pages show: they run on the first of these pages.
