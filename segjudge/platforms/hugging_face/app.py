@@ -49,9 +49,9 @@ def make_app(space: Space) -> gr.Blocks:
         progress(0.5, "Storing your file")
         return render_text(space.submit(account, method, phase, file or ""))
 
-    def withdraw(number: float | None, profile: gr.OAuthProfile | None) -> str:
+    def withdraw(number: str, profile: gr.OAuthProfile | None) -> str:
         account = _account_of(profile)
-        return render_text(space.withdraw(account, int(number or 0)) if account else _LOG_IN)
+        return render_text(space.withdraw(account, number.strip()) if account else _LOG_IN)
 
     app = gr.Blocks(title=rules.title, analytics_enabled=False)
     with app:
@@ -68,7 +68,7 @@ def make_app(space: Space) -> gr.Blocks:
             answer = gr.HTML(elem_classes="answer")
         with gr.Tab("My submissions") as list_tab:
             mine = gr.HTML()
-            number = gr.Number(label="Submission to withdraw", precision=0, minimum=1)
+            number = gr.Textbox(label="Submission to withdraw", info="Its number", max_length=9)
             remove = gr.Button("Withdraw")
             removal = gr.HTML(elem_classes="answer")
         with gr.Tab("Rules"):

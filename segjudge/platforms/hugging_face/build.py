@@ -1,4 +1,4 @@
-"""The content of a board's repositories on the Hub, a folder each."""
+"""The content of a board's repositories on the Hub, a folder each; its evaluator fills the one with the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from segjudge.starting.lock import FILE, format_lock
 from segjudge.system.errors import UsageError
 from segjudge.system.files import open_draft, temporary_folder
 
-from .requests import PRIVATE, RESULTS, SUBMISSIONS
+from .requests import PRIVATE, SUBMISSIONS
 from .settings import BUNDLE, SpaceSettings
 
 OUT = os.path.join("dist", "hugging-face")
@@ -29,7 +29,7 @@ CARD = "README.md"
 
 
 def build(source: BundleSource, repository: str, out: str = "") -> str:
-    """Write a folder for each repository of a board; return the folder that has them."""
+    """Write a folder for each repository that a host fills; return the folder that has them."""
     if source.archive or source.is_foreign:
         fault = "is a zip" if source.archive else "has its own scorers"
         raise UsageError(f"{source.archive or source.root}: {fault}; name a folder whose phases.py is Segjudge's")
@@ -39,7 +39,7 @@ def build(source: BundleSource, repository: str, out: str = "") -> str:
         _write_space(settings, os.path.join(draft, _folder_of(repository)))
         private = Path(draft, _folder_of(repository + PRIVATE))
         _copy_bundle(source, private / BUNDLE)
-        for suffix in (PRIVATE, SUBMISSIONS, RESULTS):
+        for suffix in (PRIVATE, SUBMISSIONS):
             folder = Path(draft, _folder_of(repository + suffix))
             folder.mkdir(exist_ok=True)
             values = {"settings": settings}
@@ -48,8 +48,8 @@ def build(source: BundleSource, repository: str, out: str = "") -> str:
 
 
 def list_folders(out: str, repository: str) -> dict[str, str]:
-    """Return the folder of each repository, the private ones first."""
-    names = (PRIVATE, SUBMISSIONS, RESULTS, "")
+    """Return the folders of the repositories that a host fills, the private ones first."""
+    names = (PRIVATE, SUBMISSIONS, "")
     return {repository + suffix: os.path.join(out, _folder_of(repository + suffix)) for suffix in names}
 
 

@@ -12,7 +12,7 @@ from segjudge.ledger.hub_dataset import repeat_call
 from segjudge.ledger.storage import MovedError
 
 from .build import list_folders
-from .requests import PRIVATE, SUBMISSIONS
+from .requests import PRIVATE, RESULTS, SUBMISSIONS
 from .settings import BUNDLE
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class HubPush:
         """Upload the folders of `build`, and (if given) the token of the Space; yield a line for each change."""
         folders = list_folders(folder, repository)
         # No file is uploaded before each repository has the right visibility.
-        for name in folders:
+        for name in (*folders, repository + RESULTS):
             yield from self._create(name, "gradio" if name == repository else "")
         for name, path in folders.items():
             yield from self._upload(name, path, "" if name == repository else name.removeprefix(repository))

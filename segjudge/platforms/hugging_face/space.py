@@ -16,7 +16,6 @@ from markupsafe import Markup
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.ledger.page import describe_place, rank_board
 from segjudge.ledger.rows import LedgerEntry, Remark, Rows, read_rows
-from segjudge.ledger.rules import PERIODS
 from segjudge.ledger.storage import MovedError
 from segjudge.report.boards import Board
 from segjudge.report.page import templates
@@ -28,6 +27,8 @@ from .settings import MOST_BYTES, SpaceSettings
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
+#: The limits of an account, by the periods of the ledger's rules.
+_LIMITS = {"day": "submissions per day", "month": "per month", "all": "in all"}
 #: The seconds for which what was read is shown again, and the attempts at a request while others are made.
 _SECONDS, _TRIES = 10.0, 30
 _BUSY = "Too many submissions arrive at this moment. Submit again in a minute."
@@ -89,10 +90,10 @@ class Space:
         return [
             {
                 "submission": number,
+                "state": self._describe(rows, number, waiting, boards),
                 "phase": entry.phase,
                 "method": entry.method,
                 "submitted": entry.at[:16].replace("T", " "),
-                "state": self._describe(rows, number, waiting, boards),
             }
             for number, entry in sorted(rows.entries.items(), reverse=True)
             if entry.account == account.key
@@ -160,8 +161,11 @@ class Space:
         number, refusal = self._add(make, Path(path))
         return refusal or f"Submission {number} was stored. My submissions shows what becomes of it."
 
-    def withdraw(self, account: Account, number: int) -> str:
-        """Store a withdrawal; return the sentence about it."""
+    def withdraw(self, account: Account, text: str) -> str:
+        """Store the withdrawal of the submission with a number; return the sentence about it."""
+        if not (text.isascii() and text.isdecimal()):
+            return "Write the number of the submission, such as 12."
+        number = int(text)
 
         def make(free: int, rows: Rows) -> tuple[Request, str]:
             entry, at = rows.entries.get(number), self._now().isoformat(timespec="seconds")
@@ -251,7 +255,7 @@ def render_rules(settings: SpaceSettings) -> str:
             "phase": phase.codename,
             "from (UTC)": f"{phase.start:%Y-%m-%d %H:%M}",
             "until (UTC)": f"{phase.end:%Y-%m-%d %H:%M}",
-            **{f"submissions {PERIODS[period][1]}": limit for period, limit in phase.limits.items()},
+            **{_LIMITS[period]: limit for period, limit in phase.limits.items()},
         }
         for phase in settings.rules.phases
     ]

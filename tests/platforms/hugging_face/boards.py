@@ -24,7 +24,8 @@ def open_hub() -> Iterator[PlayedHub]:
     with pytest.MonkeyPatch.context() as patched:
         for name, value in {"HF_ENDPOINT": hub.url, "HF_TOKEN": hub.add_token(OWNER)}.items():
             patched.setenv(name, value)
-        # The client reads the address when it is imported.
+        # The client reads these when it is imported; the stand-in speaks git LFS only.
+        patched.setattr("huggingface_hub.constants.HF_HUB_DISABLE_XET", True)
         patched.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
         template = f"{hub.url}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
         patched.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", template)

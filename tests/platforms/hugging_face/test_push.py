@@ -178,7 +178,7 @@ def test_build_and_check_need_no_hub(challenge: Path, tmp_path: Path, monkeypatc
         assert main(["build", str(challenge), *options, "--out", str(out)]) == 0
         assert main(["check", str(challenge), *options]) == 0
     assert "would work on the Hub" in shown.getvalue()
-    assert sorted(path.name for path in out.iterdir()) == ["cats", "cats-private", "cats-results", "cats-submissions"]
+    assert sorted(path.name for path in out.iterdir()) == ["cats", "cats-private", "cats-submissions"]
     (wheel,) = (out / "cats").glob("segjudge-*.whl")
     assert zipfile.is_zipfile(wheel)
     line = (out / "cats/requirements.txt").read_text()
