@@ -128,6 +128,11 @@ PLATFORMS = {
             "Check a challenge, then create its board on the Hub or bring it up to date; a repetition changes nothing.",
             "hub",
         ),
+        "worker": _Row(
+            "hub_worker",
+            "Score the submissions of a board on the Hugging Face Hub, on any machine, once or until stopped.",
+            "hub",
+        ),
     },
 }
 EVALAI = "evalai"

@@ -77,7 +77,7 @@ class Evaluator:
         """Score all waiting submissions that no other evaluator has."""
         self.ledger.read()
         while batch := self._choose_batch():
-            seconds = sum(self._seconds_of(number) for number in batch)
+            seconds = max(map(self._seconds_of, batch))
             runs = self.ledger.claim(batch, self.worker, seconds)
             began = settled = time.monotonic()
             for number, run in runs.items():

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import httpx2
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_session, hf_hub_url
-from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, parse_ratelimit_headers
 
@@ -141,7 +141,7 @@ def repeat_call(call: Callable[[], _Result], repository: str) -> _Result:
     for pause in (*pauses(_TRIES), None):
         try:
             return call()
-        except (httpx2.HTTPError, RuntimeError) as error:
+        except (httpx2.HTTPError, LocalEntryNotFoundError, RuntimeError) as error:
             status = error.response.status_code if isinstance(error, HfHubHTTPError) else 0
             if status == _MOVED:
                 raise MovedError from None

@@ -50,8 +50,10 @@ class Ledger:
         private: Storage | None,
         rules: Rules,
         now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.timezone.utc),
+        render: Callable[[Rows, Rules, datetime.datetime], dict[str, bytes]] = render_pages,
     ) -> None:
-        self._public, self._private, self.now = public, private, now
+        """Use a function for the files that follow from the rows."""
+        self._public, self._private, self.now, self._render = public, private, now, render
         self.rules = rules
         self._files: dict[str, bytes] = {}
         self.rows = Rows()
@@ -222,7 +224,7 @@ class Ledger:
             self.read()
             files = {**self._files, **make()}
             rows = read_rows(files)
-            pages = render_pages(rows, self.rules, self.now())
+            pages = self._render(rows, self.rules, self.now())
             new: dict[str, bytes | None] = {**files, **pages}
             new |= {path: None for path in files if path.startswith(f"{FOLDER}/") and path not in pages}
             changed = {path: data for path, data in new.items() if self._files.get(path) != data}

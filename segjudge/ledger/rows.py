@@ -110,7 +110,7 @@ class Rows:
         return {**last[1].scores, **self.reveals.get((number, last[0]), {})} if last else {}
 
     def is_removed(self, number: int) -> bool:
-        return number in self.withdrawals or number in self.disqualifications
+        return any(number in rows for rows in (self.refusals, self.withdrawals, self.disqualifications))
 
     def list_waiting(self) -> list[int]:
         """Return the submissions without an outcome of their current run, in the order of their arrival."""

@@ -93,4 +93,5 @@ def _explain_limits(phase: PhaseRules, entry: LedgerEntry, rows: Rows) -> str:
 def _is_free(rows: Rows, number: int) -> bool:
     """Return whether a submission does not count, since it was rejected or scoring failed."""
     last = rows.last_outcome(number)
-    return last is not None and not last[1].scores and bool(last[1].refused or last[1].incident)
+    is_failed = last is not None and not last[1].scores and bool(last[1].refused or last[1].incident)
+    return is_failed or number in rows.refusals

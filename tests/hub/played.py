@@ -97,8 +97,9 @@ class PlayedHub:
         self.blobs: dict[str, bytes] = {}
         self.large: dict[str, bytes] = {}
         self.faults: list[Fault] = []
-        #: What goes wrong at the first call of each address.
+        #: What goes wrong at the first call of each address that has a text.
         self.first_fault: Fault = ""
+        self.fault_at = ""
         #: The time, bucket and address of each call.
         self.calls: list[tuple[float, str, str]] = []
         self._seen: set[str] = set()
@@ -166,6 +167,8 @@ class PlayedHub:
         parts = urlsplit(target)
         path, query = parts.path, parse_qs(parts.query)
         if match := re.fullmatch(r"/cdn/([0-9a-f]{64})", path):
+            if login:
+                raise HubError(400, "only one way to authenticate is allowed")
             return self._serve_large(method, match[1], body)
         token = self.tokens.get(login.removeprefix("Bearer "))
         if login and token is None:
@@ -374,7 +377,12 @@ class PlayedHub:
         headers = {"X-Repo-Commit": commit.oid, "ETag": f'"{stored.oid}"'}
         if stored.sha256:
             linked = {"X-Linked-ETag": f'"{stored.sha256}"', "X-Linked-Size": str(stored.size)}
-            return 302, b"", {**headers, **linked, "Location": f"{self.url}/cdn/{stored.sha256}"}
+            # Another host, which gets no token.
+            return (
+                302,
+                b"",
+                {**headers, **linked, "Location": f"{self.url}/cdn/{stored.sha256}".replace("127.0.0.1", "localhost")},
+            )
         return 200, self.blobs[stored.oid], headers
 
     def _set(self, repository: Repository, name: str, rows: list[dict[str, str]]) -> None:
@@ -416,7 +424,13 @@ def _make_handler(hub: PlayedHub) -> type[BaseHTTPRequestHandler]:
             body = self._read_body()
             call = f"{self.command} {self.path.partition('?')[0]}"
             with hub._lock:
-                fault = hub.faults.pop(0) if hub.faults else "" if call in hub._seen else hub.first_fault
+                fault = (
+                    hub.faults.pop(0)
+                    if hub.faults
+                    else ""
+                    if call in hub._seen or hub.fault_at not in call
+                    else hub.first_fault
+                )
                 hub._seen.add(call)
                 if fault:
                     hub.calls.append((time.monotonic(), "fault", call))

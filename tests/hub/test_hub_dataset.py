@@ -127,7 +127,7 @@ def make_request(**fields: object) -> Request:
 def test_requests_are_read_in_their_order_and_others_are_not() -> None:
     requests = [make_request(number=number) for number in (10, 9)] + [make_request(number=11, file="", withdraws=9)]
     files = {request.path: request.to_bytes() for request in requests}
-    bad = [make_request(file="../a"), make_request(sha256="x"), make_request(account=""), make_request(number=True)]
+    bad = [make_request(file="../a"), make_request(sha256="x"), make_request(account=""), make_request(at="soon")]
     files |= {f"requests/{100 + index}.json": request.to_bytes() for index, request in enumerate(bad)}
     files |= {"requests/8.json": make_request().to_bytes(), "files/1/requests/1.json": b"{}", "requests/12.json": b"["}
     assert [request.number for request in read_requests(files)] == [9, 10, 11]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from collections.abc import Mapping
@@ -68,9 +69,18 @@ class Request:
         texts = (self.account, self.team, self.at, self.method, self.phase)
         if not all(isinstance(text, str) and len(text) <= MOST_CHARACTERS for text in texts):
             return False
+        if not _is_moment(self.at):
+            return False
         if type(self.number) is not int or type(self.withdraws) is not int or not self.account or self.withdraws < 0:
             return False
         return bool(self.withdraws or (_FILE.fullmatch(str(self.file)) and _SHA256.fullmatch(str(self.sha256))))
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        return False
 
 
 def read_requests(files: Mapping[str, bytes]) -> list[Request]:

@@ -113,6 +113,8 @@ class Space:
     ) -> str:
         """Return what became of a submission."""
         phase, now = self.settings.rules.phase(rows.entries[number].phase), self._now()
+        if number in rows.refusals:
+            return f"not accepted: {rows.refusals[number].reason}"
         if number in rows.disqualifications:
             return f"removed by the organisers: {rows.disqualifications[number].reason}"
         if number in rows.withdrawals:
