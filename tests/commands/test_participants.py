@@ -21,7 +21,7 @@ from segjudge.evaluation_script.files.problems import SubmissionError
 from segjudge.families import tools_of
 from segjudge.families.truths import TruthSource, open_truth
 from segjudge.starting.new_challenge import write_demo_truth
-from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, label_zip, png, zipped
+from tests.builders import ANNOTATIONS, DEV, ROOT, STRONG, png, zipped
 from tests.commands.test_cli import ONE, TWO, davis
 from tests.data import INSTANCES
 from tests.families.contract import examples
@@ -116,18 +116,6 @@ def test_a_phase_is_scored_from_links_too_and_the_server_refuses_them(tmp_path: 
         evaluate(str(ANNOTATIONS), str(tmp_path / "above"), DEV)
 
 
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [("/nowhere/00001.png", "No such file or directory"), ("00001.png", "Too many levels of symbolic links")],
-    ids=["dangling", "itself"],
-)
-def test_a_link_that_leads_nowhere_is_named(target: str, message: str, root: Path, results: Path, capsys: Any) -> None:
-    (results / "dog/00001.png").unlink()
-    (results / "dog/00001.png").symlink_to(target)
-    assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017"]) == 1
-    assert f"dog/00001.png: is a broken link ({message})" in capsys.readouterr().err
-
-
 def test_a_truth_with_links_and_a_circle_is_read(root: Path, results: Path, tmp_path: Path) -> None:
     linked = tmp_path / "linked-truth"
     linked.mkdir()
@@ -136,14 +124,6 @@ def test_a_truth_with_links_and_a_circle_is_read(root: Path, results: Path, tmp_
     (root / "Annotations/480p/dog/.up").symlink_to(root)
     (root / "Annotations/back").symlink_to(root)
     assert scored(results, linked, tmp_path) == 0.75
-
-
-def test_folders_deeper_than_the_limit_are_not_walked(root: Path, results: Path, capsys: Any) -> None:
-    (results / "/".join("d" * 40)).mkdir(parents=True)
-    assert main(["score", str(results), "--truth", str(root), "--protocol", "davis2017"]) == 1
-    output = capsys.readouterr().err
-    assert "is 12 folders deep; the limit is 11" in output
-    assert output.count("folders deep") == 1
 
 
 # ── as the official tools are called ────────────────────────────────────────
@@ -285,9 +265,6 @@ def test_csv_files_in_the_results_folder_are_no_obstacle(root: Path, results: Pa
     assert scored(results, root, tmp_path) == 0.75, "what a file says of the results is not believed"
 
 
-# ── show ────────────────────────────────────────────────────────────────────
-
-
 # ── what people type by mistake ─────────────────────────────────────────────
 
 
@@ -302,31 +279,15 @@ def test_the_truth_scored_against_itself(root: Path, tmp_path: Path) -> None:
     assert scored(root / "Annotations/480p", root, tmp_path) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("results", "truth", "protocol", "code", "message"),
-    [
-        ("zip in zip", "root", "davis2017", 1, "results.zip: is an archive itself. Unpack it"),
-        ("other subset", "root", "davis2017", 1, r"no folder has the name of a sequence of this phase \(dog, cat\)"),
-        ("sharp", "root", "davis2017", 1, "is JSON, but not an object of sequences"),
-        ("results", "instances", "davis2017", 3, "the protocol davis2017 does not score; choose another file, or a protocol of instances: "),
-        ("results", "png", "davis2017", 3, "is a single PNG. Name the folder or the zip of a dataset"),
-        ("sharp", "sharp", "coco", 3, "is JSON, but not an annotation file in COCO's format"),
-    ],
-)  # fmt: skip
-def test_what_does_not_fit_is_one_sentence(
-    results: str, truth: str, protocol: str, code: int, message: str, root: Path, tmp_path: Path, capsys: Any
-) -> None:
-    places = {name: tmp_path / name for name in ("packed", "zip in zip", "other subset", "results")}
-    places |= {"root": root, "sharp": Path(SHARP), "instances": Path(TRUTH), "png": tmp_path / "results/dog/00000.png"}
+def test_a_truth_that_does_not_fit_is_one_sentence(root: Path, tmp_path: Path, capsys: Any) -> None:
     folder_of(tmp_path / "results")
-    folder_of(tmp_path / "other subset", ("train-only",))
-    (tmp_path / "zip in zip").write_bytes(zipped({"results.zip": label_zip({"dog": [TWO] * 6})}))
-    main(["pack", "--layout", "davis2017", "--root", str(root), "--out", str(tmp_path / "packed")])
-    capsys.readouterr()
-    assert main(["score", str(places[results]), "--truth", str(places[truth]), "--protocol", protocol]) == code
-    output = capsys.readouterr().err.strip()
-    assert len(output.splitlines()) == 1
-    assert re.search(message, output), output
+    for truth, message in (
+        (TRUTH, "the protocol davis2017 does not score; choose another file, or a protocol of instances: "),
+        (tmp_path / "results/dog/00000.png", "is a single PNG. Name the folder or the zip of a dataset"),
+    ):
+        assert main(["score", str(tmp_path / "results"), "--truth", str(truth), "--protocol", "davis2017"]) == 3
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        assert message in line
 
 
 # ── truths of another family ────────────────────────────────────────────────

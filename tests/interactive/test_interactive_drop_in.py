@@ -270,9 +270,3 @@ def test_the_robot_of_a_session_may_be_adjusted(root: Path, tmp_path: Path) -> N
     session = DavisInteractiveSession(davis_root=str(root), report_save_dir=tmp_path)
     with pytest.raises(RuntimeError, match="has not begun"):
         _ = session.connector.service
-
-
-# ── the service and its storage ─────────────────────────────────────────────
-
-
-# ── what a function takes and gives ─────────────────────────────────────────

@@ -150,9 +150,6 @@ def test_workers_of_a_killed_parent_end(server: Rehearsal, operator: Operator) -
         parent.kill()
 
 
-# ── what is left on the disk ────────────────────────────────────────────────
-
-
 # ── looking after it ────────────────────────────────────────────────────────
 
 

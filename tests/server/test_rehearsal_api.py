@@ -35,13 +35,7 @@ def test_a_token_serves_as_a_word_on_a_command_line(tmp_path: Path) -> None:
         assert all(accounts.mint_token(user, "profile")[0].isalnum() for _ in range(100))
 
 
-# ── submitting ──────────────────────────────────────────────────────────────
-
-
 # ── pushing ─────────────────────────────────────────────────────────────────
-
-
-# ── what nobody should send ─────────────────────────────────────────────────
 
 
 # ── what was found by attacking it ──────────────────────────────────────────

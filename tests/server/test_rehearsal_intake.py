@@ -201,6 +201,3 @@ def test_no_odd_address_is_a_defect(closed: Rehearsal, target: str) -> None:
         connection.request("GET", target, headers=headers)
         assert connection.getresponse().status < 500
         connection.close()
-
-
-# ── slow bodies ─────────────────────────────────────────────────────────────

@@ -60,9 +60,6 @@ def output(server: Rehearsal, code: str) -> Any:
     return json.loads(match.group(1)) if match else server.text(done["stderr_file"])
 
 
-# ── who may push ────────────────────────────────────────────────────────────
-
-
 # ── what a script can reach ─────────────────────────────────────────────────
 
 #: The files below these folders, other processes, a connection, and a file written outside.

@@ -176,6 +176,3 @@ def test_state_survives_a_restart(tmp_path: Path) -> None:
     server.start("--reset")
     assert "shown only this once" in server.output
     server.stop(signal.SIGKILL)
-
-
-# ── code uploads ────────────────────────────────────────────────────────────
