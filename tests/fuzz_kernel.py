@@ -303,14 +303,9 @@ def videos(generator: random.Random, kernel: Kernel) -> None:
         words.ctypes.data, generator.choice([99, 128, 0]), out.ctypes.data, len(out), *map(ctypes.byref, ends)
     )
     kernel.library.sj_paint_runs(
-        text.ctypes.data,
-        len(text),
-        bounds.ctypes.data,
-        len(texts),
-        numbers,
-        generator.choice([99, 99, 98, 0, -1]),
+        text.ctypes.data, len(text), bounds.ctypes.data, len(texts), numbers, generator.choice([99, 99, 98, 0, -1]),
         image,
-    )
+    )  # fmt: skip
 
 
 def damaged(generator: random.Random, numbers: np.ndarray) -> None:

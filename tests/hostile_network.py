@@ -22,18 +22,9 @@ WEIRD: tuple[Any, ...] = (
 )  # fmt: skip
 #: Bodies that are JSON but not a valid answer.
 GARBAGE = (
-    b"null",
-    b"5",
-    b'"x"',
-    b"[]",
-    b"{}",
-    b"[1]",
-    b"[null]",
-    b'{"id": null}',
-    b"[" * 200_000,
-    b'{"a": NaN',
+    b"null", b"5", b'"x"', b"[]", b"{}", b"[1]", b"[null]", b'{"id": null}', b"[" * 200_000, b'{"a": NaN',
     b"\xff\xfe",
-)
+)  # fmt: skip
 HTML = b"<html><body>Please accept the terms of this network.</body></html>"
 _BLOCK = 1 << 16
 

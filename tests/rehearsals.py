@@ -66,14 +66,9 @@ class Rehearsal:
         environment = {**os.environ, **self.environment}
         environment["SEGJUDGE_WORKER_PYTHON"] = sys.executable
         self.process = subprocess.Popen(
-            [*command, *self.options, *more],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            text=True,
-            env=environment,
-            start_new_session=self.grouped,
-        )
+            [*command, *self.options, *more], cwd=ROOT, stdout=subprocess.PIPE, stderr=self.log, text=True,
+            env=environment, start_new_session=self.grouped,
+        )  # fmt: skip
         running.add(self)
         lines = []
         for line in self.process.stdout:

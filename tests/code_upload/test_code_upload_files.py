@@ -76,13 +76,8 @@ def test_compose_gives_both_sides_nothing_but_each_other() -> None:
 def test_the_documented_variables_are_there() -> None:
     names = re.findall(r"^([A-Z_]+)=", (FOLDER / "docker.env").read_text(), re.MULTILINE)
     assert {
-        "AUTH_TOKEN",
-        "EVALAI_API_SERVER",
-        "BODY",
-        "SUBMISSION_TIME_LIMIT",
-        "LOCAL_EVALUATION",
-        "QUEUE_NAME",
-    } <= set(names)
+        "AUTH_TOKEN", "EVALAI_API_SERVER", "BODY", "SUBMISSION_TIME_LIMIT", "LOCAL_EVALUATION", "QUEUE_NAME",
+    } <= set(names)  # fmt: skip
 
 
 def installed(name: str, folder: Path) -> Path:

@@ -147,13 +147,9 @@ def write_rehearsals() -> str:
         _write_bundle("code", config_of("Code", remote_evaluation=False, is_docker_based=True))
         _write_bundle("odd", config_of(""))
         samples = (
-            "practice/one-good.zip",
-            "practice/two.json",
-            "final/three.zip",
-            "invited/four.zip",
-            "over/five.zip",
+            "practice/one-good.zip", "practice/two.json", "final/three.zip", "invited/four.zip", "over/five.zip",
             "other/six.zip",
-        )
+        )  # fmt: skip
         written(Path("lakes"), {f"examples/{name}": b"x" for name in samples})
         written(Path(), {"agents.toml": _AGENTS, "empty.toml": "", "full/file": "x", "marked/.segjudge-rehearsal": ""})
         for line in filter(None, COMMANDS.splitlines()):

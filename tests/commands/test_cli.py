@@ -203,18 +203,9 @@ def test_no_option_is_ignored_in_silence(
 def test_files_are_written_though_nobody_reads_the_tables(root: Path, results: Path, tmp_path: Path) -> None:
     target = tmp_path / "scores.json"
     arguments = [
-        sys.executable,
-        "-m",
-        "segjudge",
-        "score",
-        results,
-        "--truth",
-        root,
-        "--protocol",
-        "davis2017",
-        "--json",
+        sys.executable, "-m", "segjudge", "score", results, "--truth", root, "--protocol", "davis2017", "--json",
         target,
-    ]
+    ]  # fmt: skip
     subprocess.run(f"{shlex.join(map(str, arguments))} | true", shell=True, cwd=ROOT, check=True, capture_output=True)
     assert json.loads(target.read_text())["result"]
 

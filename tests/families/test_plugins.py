@@ -182,14 +182,7 @@ def test_a_metric_without_a_direction_is_not_ranked_without_a_word(own_site: Pat
     )
     assert note in unstated.stderr
     compare = (
-        "compare",
-        "answers.json",
-        "worse.json",
-        "--truth",
-        "truth.json",
-        "--protocol",
-        "counting",
-        "--metric",
+        "compare", "answers.json", "worse.json", "--truth", "truth.json", "--protocol", "counting", "--metric",
         "Error",
-    )
+    )  # fmt: skip
     assert note in run_process(own_site, folder, *compare).stderr

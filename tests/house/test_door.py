@@ -22,13 +22,9 @@ pytestmark = [
 
 def run(folder: Path, *arguments: str, expected: int = 0) -> str:
     done = subprocess.run(
-        [str(folder / "run.sh"), *arguments],
-        cwd=folder.parent,
-        capture_output=True,
-        text=True,
-        timeout=1200,
+        [str(folder / "run.sh"), *arguments], cwd=folder.parent, capture_output=True, text=True, timeout=1200,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == expected, done.stdout + done.stderr
     return done.stdout + done.stderr
 

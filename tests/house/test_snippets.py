@@ -25,42 +25,22 @@ PAGES = [
 ]
 #: Commands that a test cannot run; the shell reads their lines.
 ABSENT = (
-    "pip",
-    "uv",
-    "uvx",
-    "pipx",
-    "docker",
-    "rattler-build",
-    "systemctl",
-    "evalai",
-    "dask",
-    "sqlite3",
-    "aws",
-    "sbatch",
+    "pip", "uv", "uvx", "pipx", "docker", "rattler-build", "systemctl", "evalai", "dask", "sqlite3", "aws", "sbatch",
     "sudo",
-)
+)  # fmt: skip
 #: Python programs that do not end, or that test themselves.
 NOT_RUN = (
-    "-m segjudge.code_upload",
-    "-m http.server",
-    "-m pip",
-    "main.py",
-    "-m tests",
-    "-m pytest",
+    "-m segjudge.code_upload", "-m http.server", "-m pip", "main.py", "-m tests", "-m pytest",
     "-m benchmarks.interactive",
-)
+)  # fmt: skip
 #: Most of the samples, so that commands that score all take a third of the time; other tests score these.
 UNUSED = tuple(
     f"examples/{name}"
     for name in (
-        "photo-",
-        "sequences-dev/lag",
-        "sequences-test/lag",
-        "sequences-test/first",
-        "instances-dev/coarse",
+        "photo-", "sequences-dev/lag", "sequences-test/lag", "sequences-test/first", "instances-dev/coarse",
         "instances-dev/wild",
     )
-)
+)  # fmt: skip
 #: The folders of the hosts' tables, which import from files next to them.
 PACKAGE = "import segjudge.evaluation_script\n__package__ = 'segjudge.evaluation_script'\n"
 #: A reader's paths → the paths here.
@@ -183,13 +163,9 @@ def run_python(page: Path, every: list[Snippet], stage: Path) -> None:
     program = "from prelude import *\n" * (stage / "prelude.py").exists() + PACKAGE + "\n".join(lines)
     (stage / "page.py").write_text(program.replace("…", "...").replace('"/data/', '"data/'), encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-P", "page.py"],
-        cwd=stage,
-        env=environment(stage),
-        capture_output=True,
-        text=True,
+        [sys.executable, "-P", "page.py"], cwd=stage, env=environment(stage), capture_output=True, text=True,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, f"{page.name}:\n{done.stdout[-1500:]}{done.stderr[-3000:]}"
 
 

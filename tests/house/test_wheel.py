@@ -35,16 +35,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target, follow_symlinks=False)
         command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "--no-deps",
-            "--quiet",
-            "-w",
-            str(folder),
-            str(folder / "source"),
-        ]
+            sys.executable, "-m", "pip", "wheel", "--no-deps", "--quiet", "-w", str(folder), str(folder / "source"),
+        ]  # fmt: skip
         environment = {**os.environ, "SEGJUDGE_KERNEL": ""}
         subprocess.run(command, env=environment, capture_output=True, check=True)
 

@@ -62,13 +62,9 @@ def test_scribbles_as_masks_and_points() -> None:
             size, lined, curved, count, ground = rest.split("|")
             height, width = map(int, size.split("x"))
             mask = tools.scribbles2mask(
-                scribble(kind),
-                (height, width),
-                bezier_curve_sampling=curved == "bez1",
-                nb_points=int(count[1:]),
-                bresenham=lined == "bres1",
-                default_value=int(ground[2:]),
-            )
+                scribble(kind), (height, width), bezier_curve_sampling=curved == "bez1", nb_points=int(count[1:]),
+                bresenham=lined == "bres1", default_value=int(ground[2:]),
+            )  # fmt: skip
             if key.replace("/", "_") not in rows:
                 continue  # kept as a checksum alone
             wanted = rows[key.replace("/", "_")]

@@ -196,16 +196,9 @@ def test_a_server_answers_in_turn_and_continues_after_a_restart(
     assert wire.lines("?only_last=1") == [[(1, 2)], [], []]
     assert wire.post(NEXT) == step_of(1, 1)
     columns = (
-        "session_id",
-        "sequence",
-        "scribble_idx",
-        "interaction",
-        "object_id",
-        "jaccard",
-        "contour",
-        "j_and_f",
+        "session_id", "sequence", "scribble_idx", "interaction", "object_id", "jaccard", "contour", "j_and_f",
         "timing",
-    )
+    )  # fmt: skip
     assert wire.get(REPORT) == (200, {column: [] for column in columns})
     assert wire.post(INTERACTION, {**DUE, "pred_masks": GOOD, "interaction": 2}) == mistaken(
         ["box", 1, 2], ["box", 1, 1]

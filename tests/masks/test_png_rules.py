@@ -188,12 +188,8 @@ def test_the_palette_is_that_of_davis() -> None:
         *([128, 128, 128], [64, 0, 0]),
     ]
     assert palette[[9, 16, 22, 64, 255]].tolist() == [
-        [192, 0, 0],
-        [0, 64, 0],
-        [0, 192, 128],
-        [32, 0, 0],
-        [224, 224, 192],
-    ]
+        [192, 0, 0], [0, 64, 0], [0, 192, 128], [32, 0, 0], [224, 224, 192],
+    ]  # fmt: skip
     assert davis_palette(bright=191)[9].tolist() == [191, 0, 0]
     assert len({tuple(colour) for colour in palette.tolist()}) == 256
 

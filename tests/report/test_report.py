@@ -214,14 +214,8 @@ def compared(files: Path) -> Path:
     (files / "worse.zip").write_bytes(label_zip({video: list(frames) for video, frames in worse.items()}))
     (files / "data").mkdir()
     pack = [
-        "pack",
-        "--layout",
-        "davis2017",
-        "--root",
-        str(files / "truth.zip"),
-        "--out",
-        str(files / "data/packed.zip"),
-    ]
+        "pack", "--layout", "davis2017", "--root", str(files / "truth.zip"), "--out", str(files / "data/packed.zip"),
+    ]  # fmt: skip
     assert main(pack) == 0
     methods = [f"{name}={files}/{file}.zip" for name, file in (("good", "predictions"), ("worse", "worse"))]
     command = ["compare", *methods, "--truth", str(files / "data/packed.zip"), "--out", str(files / "compared.html")]

@@ -90,12 +90,8 @@ def test_results_of_one_process_come_where_no_other_may_be_started(monkeypatch: 
 
     monkeypatch.setattr(os, "fork", forbidden)
     assert sorted(results_of_processes(lambda number: b"%d" % number, [1] * 5, 4, lambda _: None)) == [
-        b"0",
-        b"1",
-        b"2",
-        b"3",
-        b"4",
-    ]
+        b"0", b"1", b"2", b"3", b"4",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 9])

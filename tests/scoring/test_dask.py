@@ -104,18 +104,9 @@ def test_a_cluster_is_reached_over_tls_by_those_with_certificates(tmp_path: Path
             f"{prefix}__{role}__KEY": str(tmp_path / "own.key"),
         }
     arguments = [
-        sys.executable,
-        "-m",
-        "segjudge",
-        "score",
-        given[0],
-        "--truth",
-        given[1],
-        "--protocol",
-        "davis2017",
-        "--json",
-        "-",
-    ]
+        sys.executable, "-m", "segjudge", "score", given[0], "--truth", given[1], "--protocol", "davis2017",
+        "--json", "-",
+    ]  # fmt: skip
     alone = subprocess.run(arguments, capture_output=True, check=True)
     with cluster(tmp_path / "dask", workers=1, protocol="tls", **tls) as cluster_of_tls:
         arguments += ["--scheduler", cluster_of_tls.address]

@@ -13,19 +13,9 @@ from pathlib import Path
 DONE_VARIABLE = "SEGJUDGE_SNIPPETS_DONE"
 #: What a line of a shell begins with.
 COMMANDS = {
-    "./run.sh",
-    "segjudge",
-    "python",
-    ".venv/bin/python",
-    "pip",
-    "export",
-    "evalai",
-    "dask",
-    "sqlite3",
-    "cp",
-    "git",
+    "./run.sh", "segjudge", "python", ".venv/bin/python", "pip", "export", "evalai", "dask", "sqlite3", "cp", "git",
     "$",
-}
+}  # fmt: skip
 FILE = re.compile(r"# (\w[\w-]*\.toml)\b")
 LANGUAGES = {"sh": "shell", "bash": "shell", "console": "shell", "python": "python", "toml": "file"}
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)

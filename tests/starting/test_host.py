@@ -87,13 +87,8 @@ def test_the_demo_needs_no_data(protocol: str, tmp_path: Path, monkeypatch: pyte
     for sample in ("good", "poor"):
         capsys.readouterr()
         arguments = [
-            "score",
-            f"try/examples/val/{sample}.zip",
-            "--truth",
-            "try/annotations/val.zip",
-            "--protocol",
-            protocol,
-        ]
+            "score", f"try/examples/val/{sample}.zip", "--truth", "try/annotations/val.zip", "--protocol", protocol,
+        ]  # fmt: skip
         assert main([*arguments, "--json", "-"]) == 0
         result = json.loads(capsys.readouterr().out)["result"][0]["val"]
         results.append(result[PROTOCOLS[protocol].metrics[0]])

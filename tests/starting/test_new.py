@@ -130,16 +130,8 @@ def test_a_challenge_carries_the_package_that_runs_whatever_became_of_where_it_c
     assert text.splitlines()[0] == f"segjudge[serve] @ {line}  # scores as of {VERSION}"
     assert re.sub(r"#.*", "", text.partition("\n")[2]).strip() == ""
     command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--no-deps",
-        "--no-index",
-        "--target",
-        str(tmp_path / "there"),
-    ]
+        sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(tmp_path / "there"),
+    ]  # fmt: skip
     subprocess.run([*command, "-r", "requirements.txt"], cwd=folder, check=True)
     code = f"import sys; sys.path.insert(0, {str(tmp_path / 'there')!r}); import segjudge; print(segjudge.__file__)"
     out = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout

@@ -166,14 +166,8 @@ def test_no_sentence_shows_a_password_or_a_signature(tmp_path: Path, memory: Any
     memory.pipe("/sent/no.zip?sig=signature", STRONG.read_bytes())
     page = tmp_path / "page.html"
     arguments = [
-        "memory://sent/no.zip?sig=signature",
-        "--truth",
-        str(ANNOTATIONS),
-        "--report",
-        str(page),
-        "--json",
-        "-",
-    ]
+        "memory://sent/no.zip?sig=signature", "--truth", str(ANNOTATIONS), "--report", str(page), "--json", "-",
+    ]  # fmt: skip
     assert cli.main(["score", *arguments, "--protocol", "davis2017"]) == 0
     text = "".join(capsys.readouterr()) + page.read_text() + "".join(path.name for path in tmp_path.rglob("*"))
     assert "password" not in text

@@ -22,18 +22,8 @@ LOADED = (
 )
 #: Modules that Windows lacks.
 MODULES = {
-    "resource",
-    "fcntl",
-    "pwd",
-    "grp",
-    "termios",
-    "tty",
-    "pty",
-    "posix",
-    "syslog",
-    "readline",
-    "_posixsubprocess",
-}
+    "resource", "fcntl", "pwd", "grp", "termios", "tty", "pty", "posix", "syslog", "readline", "_posixsubprocess",
+}  # fmt: skip
 #: What its modules lack.
 NAMES: dict[Any, str] = {
     os: """fork forkpty register_at_fork statvfs fstatvfs getuid geteuid getgid getegid getpgid getpgrp getsid setsid

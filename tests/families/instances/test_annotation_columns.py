@@ -99,14 +99,9 @@ def test_usual_annotations_give_the_truth_of_the_json_parser(seed: int, monkeypa
 #: A coordinate that stands in place of numbers that `json` never writes.
 PLACE = 16_777_215
 ODD = (
-    "0.020000000000000000000000000000000001",
-    "0E5",
-    "-0",
-    "30000000000e-10",
-    "1.0e-400",
-    "9007199254740993e-9",
+    "0.020000000000000000000000000000000001", "0E5", "-0", "30000000000e-10", "1.0e-400", "9007199254740993e-9",
     "1E+0",
-)
+)  # fmt: skip
 
 
 def number(draw: random.Random) -> float:

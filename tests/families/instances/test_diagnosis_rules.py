@@ -68,13 +68,8 @@ PROTOCOL = INSTANCE_PROTOCOLS["coco-box"]
 def diagnosis(folder: Path) -> InstanceDiagnosis:
     """Return two dogs and three cats; the best threshold is .5, above a false alarm."""
     instances = [
-        [1, 1, BOX, 0],
-        [2, 1, BOX, 0],
-        [1, 2, FAR, 0],
-        [3, 2, FAR, 0],
-        [2, 2, FAR, 0],
-        [3, 1, [20, 0, 20, 20], 1],
-    ]
+        [1, 1, BOX, 0], [2, 1, BOX, 0], [1, 2, FAR, 0], [3, 2, FAR, 0], [2, 2, FAR, 0], [3, 1, [20, 0, 20, 20], 1],
+    ]  # fmt: skip
     detections = [
         [1, 1, BOX, 0.9], [1, 1, FAR, 0.8], [2, 1, BOX, 0.7], [2, 2, FAR, 0.6], [2, 2, [0, 40, 9, 9], 0.5],
         [3, 2, FAR, 0.5], [3, 2, [0, 40, 9, 9], 0.4], [3, 1, [20, 0, 20, 20], 0.95],

@@ -183,16 +183,9 @@ def test_wherever_a_piece_ends_the_records_are_the_same(
     size: int, jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notes = [
-        "}, {",
-        '"}, {"',
-        "\\",
-        "\\\\",
-        '\\"',
-        "é€\U0001f600",
-        "]",
-        '[{"a": "}, {"}, {}]',
+        "}, {", '"}, {"', "\\", "\\\\", '\\"', "é€\U0001f600", "]", '[{"a": "}, {"}, {}]',
         {"a": [{"b": 1}, {"c": "},{"}]},
-    ]
+    ]  # fmt: skip
     sent = [record(score=k / 100, note=note, x=[1.5, -2, {"y": None}]) for k, note in enumerate(notes * 3)]
     data = json.dumps(sent, ensure_ascii=False, indent=1 if size % 2 else None).encode()
     for module in (json_parts, submission):

@@ -79,18 +79,10 @@ def test_all_four_golden_runs_are_reached(options: list[str], key: str, tmp_path
     preds = str(GOLDEN / "places/preds.json.gz")
     main(
         [
-            "score",
-            "--preds_json",
-            preds,
-            "--dataset_json",
-            str(truth),
-            "--protocol",
-            "places2017",
-            *options,
-            "--json",
-            str(out),
+            "score", "--preds_json", preds, "--dataset_json", str(truth), "--protocol", "places2017", *options,
+            "--json", str(out),
         ]
-    )
+    )  # fmt: skip
     golden = json.loads((GOLDEN / "golden_places.json").read_text())["runs"][key]
     assert json.loads(out.read_text())["result"][0]["val"] == pytest.approx(golden["stats"], abs=1e-12)
 

@@ -54,16 +54,9 @@ def raw_zip(entries: list[dict[str, Any]]) -> bytes:
         packed = data if entry.get("method", 0) == 0 else compress(data)[2:-4]
         packed = entry.get("packed", packed)
         common = struct.pack(
-            "<HHHHHIII",
-            20,
-            entry.get("flags", 0),
-            entry.get("method", 0),
-            0,
-            33,
-            entry.get("crc", checksum(data)),
-            len(packed),
-            entry.get("size", len(data)),
-        )
+            "<HHHHHIII", 20, entry.get("flags", 0), entry.get("method", 0), 0, 33, entry.get("crc", checksum(data)),
+            len(packed), entry.get("size", len(data)),
+        )  # fmt: skip
         offset = entry.get("offset", len(body))
         if "offset" not in entry:
             body += b"PK\x03\x04" + common + struct.pack("<HH", len(name), 0) + name + packed

@@ -79,12 +79,8 @@ def test_a_submission_replaces_what_is_in_its_way(worker: WorkerFolder) -> None:
             "41" if name[0] == "a" else "FileNotFoundError: [Errno 2] No such file or directory: 'lost.txt'"
         )
     assert tree(worker) == [
-        "",
-        "challenge_data/__init__.py",
-        "submission_files/submission_9/RANDOM.txt",
-        "incoming/",
-        "tmp/",
-    ]
+        "", "challenge_data/__init__.py", "submission_files/submission_9/RANDOM.txt", "incoming/", "tmp/",
+    ]  # fmt: skip
 
 
 # ── how a process ends ──────────────────────────────────────────────────────
