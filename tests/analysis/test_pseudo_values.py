@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from segjudge.analysis.comparison import Comparison
 from segjudge.analysis.rankings import Rule, TaskScores, rank_by_every_rule
 from segjudge.analysis.score_tables import pseudo_values_by_group
 from segjudge.analysis.statistics import GROUPS, SEQUENCES, Sums, compare_pairs, describe_pair, estimate_means
-from segjudge.cli import main
 from segjudge.evaluation_script.families import PROTOCOLS, report_of
 from segjudge.evaluation_script.families.base.reports import FEWEST_CASES, Report, bounds_of
 from segjudge.evaluation_script.families.base.units import UnitAccumulator
@@ -87,20 +85,6 @@ def test_what_cannot_be_compared_says_why() -> None:
     with pytest.raises(UsageError, match=f"{mine} has no metric AP, only {metric}"):
         pseudo_values_by_group({"A": report}, "AP")
     assert np.isfinite(pseudo_values_by_group({"A": report}, metric).sums).all()
-
-
-@needs_shared
-@pytest.mark.parametrize("protocol", TRACKS)
-def test_every_track_is_compared(protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    truth, submission, _ = TRACKS[protocol]
-    results = [f"{name}={TRACKS_DATA / submission}" for name in "AB"]
-    command = ["compare", *results, "--truth", str(TRACKS_DATA / truth), "--protocol", protocol, "--kinds"]
-    assert main([*command, "--out", str(tmp_path / "page.html")]) == 0
-    printed = capsys.readouterr().out
-    assert printed.startswith(f"{PROTOCOLS[protocol].metrics[0]} over ")
-    assert "not differ significantly" in printed
-    assert "Each kind of error costs B as much as A." in printed
-    assert re.search(r">Loss of \w+</h2>", (tmp_path / "page.html").read_text(encoding="utf-8"))
 
 
 def test_of_some_metrics_small_values_are_good() -> None:

@@ -102,6 +102,18 @@ def test_places_are_possible_unless_intervals_are_apart() -> None:
     assert list_places() == []
 
 
+def test_a_board_of_a_host_says_that_it_holds_hidden_results(tmp_path: Path, capsys: Any) -> None:
+    assert main(["board", "1", "--out", str(tmp_path / "board"), "--as-host"]) == 0
+    files, output = files_of(tmp_path / "board"), capsys.readouterr().err
+    secret_files = [name for name, text in files.items() if "4312" in text]
+    assert len(secret_files) > 3
+    assert all("hidden" in name for name in secret_files if name != "index.html")
+    assert "This page contains results that the server hides from visitors. Do not publish it." in files["index.html"]
+    assert all("hidden Score" in text for name, text in files.items() if name.endswith("hidden.svg"))
+    assert "holds hidden results" in output
+    assert "Secret / Lakes" in output
+
+
 def test_a_board_of_a_host_needs_a_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.delenv("EVALAI_TOKEN")
     monkeypatch.setenv("HOME", str(tmp_path))

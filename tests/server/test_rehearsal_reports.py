@@ -20,14 +20,13 @@ from segjudge.server.services import Services
 from segjudge.server.wire import Refusal
 from segjudge.system import sandbox
 from tests.browser import chromium, fresh_page, needs_chromium
-from tests.builders import ROOT, files_of, raw_png, zipped
+from tests.builders import ROOT, zipped
 from tests.rehearsals import Rehearsal, bundle_with, edit_phases, many, waited
 
 needs_bwrap = pytest.mark.skipif(sandbox.find_sandbox() is None, reason="BWRAP DOES NOT WORK HERE: install bubblewrap")
 DEV, TEST, INSTANCES = 1, 2, 3
 STRONG = ROOT / "examples/sequences-dev/strong.zip"
 SECRET = ROOT / "examples/sequences-test/lagging.zip"
-COARSE = ROOT / "examples/instances-dev/coarse.json"
 WAITING = "Preparing the report"
 FULL = "Where the loss is"
 STREAM = '<script type="text/plain" data-stream='
@@ -145,23 +144,7 @@ def test_a_level_that_is_taken_back_holds_for_pages_that_are_there(
 # ── of which submissions there is none ──────────────────────────────────────
 
 
-def finish(server: Rehearsal, number: int, challenge: int = 1) -> None:
-    """Declare any submission finished, as its hosts may."""
-    path = f"/api/jobs/challenges/{challenge}/submissions/{number}/update_submission_meta/"
-    assert server.call("PATCH", path, "host", json={"status": "finished"}).status_code == 200
-
-
 # ── what a bad one can do ───────────────────────────────────────────────────
-
-#: A picture of 20,000 by 20,000 pixels whose bytes are few.
-BOMB = raw_png(20_000, 20_000, 8, 0, b"")
-HOSTILE = {
-    "damaged": STRONG.read_bytes()[:2000],
-    "outside": zipped({**files_of(), "../../outside.png": BOMB}),
-    "bomb": zipped(dict.fromkeys(files_of(), BOMB)),
-    "<b>name": zipped({"<img src=x onerror=alert(1)>/00000.png": BOMB}),
-}
-
 
 # ── the pages that are kept ─────────────────────────────────────────────────
 

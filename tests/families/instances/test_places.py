@@ -50,20 +50,6 @@ def test_the_document_equals_the_official_one_annotation_by_annotation(
     assert "has the categories 69 and 79" in output
 
 
-def test_a_packed_truth_scores_as_the_document(listing: Path, tmp_path: Path) -> None:
-    packed, out = str(tmp_path / "t.zip"), tmp_path / "scores.json"
-    arguments = ["--layout", "places2017", "--root", str(PNGS), "--categories", str(listing), "--out", packed]
-    assert main(["pack", *arguments]) == 0
-    preds = str(GOLDEN / "places/preds.json.gz")
-    assert main(["score", preds, "--truth", packed, "--protocol", "places2017-official", "--json", str(out)]) == 0
-    document = json.loads(out.read_text())
-    golden = json.loads((GOLDEN / "golden_places.json").read_text())["runs"]
-    run = golden["ids_from_0_as_official_converter|percat255_as_official"]
-    assert document["result"][0]["val"]["AP"] == pytest.approx(run["mean_ap"], abs=1e-12)
-    assert len(document["categories"]) == 100
-    assert list(document["categories"][0]) == ["split", "id", "name", "AP", "AP50", "AP75", "AR"]
-
-
 @pytest.mark.parametrize(
     ("options", "key"),
     [

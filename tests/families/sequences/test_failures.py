@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from segjudge import score
-from segjudge.cli import main
 from segjudge.evaluation_script.families.base.reports import Report
 from segjudge.evaluation_script.families.sequences.losses import (
     KINDS,
@@ -162,20 +161,6 @@ def test_a_moment_goes_on_after_two_frames_and_not_after_three(
 ) -> None:
     failures = ["" if kind == "." else kind for kind in failures_of_frames]
     assert list(find_runs(failures, range(len(failures)))) == runs
-
-
-def test_compare_says_where_the_difference_lies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    prediction, truth = one_failure("leak")
-    files = {"good": truth, "leaking": prediction, "truth": truth}
-    for name, labels in files.items():
-        (tmp_path / f"{name}.zip").write_bytes(label_zip({"a": list(labels), "b": list(labels)}))
-    results = [str(tmp_path / f"{name}.zip") for name in ("good", "leaking")]
-    command = ["compare", *results, "--truth", str(tmp_path / "truth.zip"), "--protocol", "vos-benchmark", "--kinds"]
-    assert main([*command, "--json", str(tmp_path / "out.json")]) == 0
-    assert "more than good: leak +" in capsys.readouterr().out
-    document = json.loads((tmp_path / "out.json").read_text())
-    difference = sum(document["kinds"]["leaking"].values()) - sum(document["kinds"]["good"].values())
-    assert difference == pytest.approx(document["pairs"][0]["difference"], abs=1e-9)
 
 
 #: The values of the definition's prototype, to three decimals: A on DAVIS 2016, L with the predictions of two frames

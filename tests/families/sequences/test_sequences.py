@@ -115,6 +115,22 @@ def test_proposals_are_matched_whatever_their_numbers(tmp_path: Path) -> None:
     assert [values["J&F-Mean"] for values in scored.values()] == [1.0, 1.0]
 
 
+def test_object_folders_may_overlap_in_sav_alone(tmp_path: Path) -> None:
+    images = {f"v/{label}/{k:05d}.png": png(BIG.astype(np.uint8) * 255) for label in ("000", "001") for k in range(5)}
+    (tmp_path / "t.zip").write_bytes(zipped(images))
+    split = dataset_reader.read(str(tmp_path / "t.zip"), LAYOUTS["sav"]).splits["val"]
+    scores, _ = score_sequences(str(tmp_path / "t.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
+    assert [score.values["J-Mean"] for score in scores] == [1.0, 1.0]
+    del images["v/001/00002.png"]
+    (tmp_path / "p.zip").write_bytes(zipped(images))
+    with pytest.raises(SubmissionError, match="v/001/00002.png: is missing"):
+        score_sequences(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
+    missing = {name: data for name, data in images.items() if "/001/" not in name}
+    (tmp_path / "p.zip").write_bytes(zipped(missing))
+    scores, _ = score_sequences(str(tmp_path / "p.zip"), split, SEQUENCE_PROTOCOLS["sav"], ArchiveLimits())
+    assert [score.values["J-Mean"] for score in scores] == [1.0, 0.0]
+
+
 def test_void_is_judged_by_nobody_where_the_protocol_says_so(tmp_path: Path) -> None:
     truth = ONE.copy()
     truth[4, 1:5] = 255

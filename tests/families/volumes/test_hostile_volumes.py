@@ -5,10 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import struct
-import tarfile
 import zlib
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Callable
 
@@ -133,20 +131,6 @@ def jobs(document: Any) -> Make:
 def job(name: Any = "a.mha", **changes: Any) -> dict[str, Any]:
     output = {"image": {"pk": "U"}, "socket": {"relative_path": "images/seg"}}
     return {"pk": "J", "inputs": [{"image": {"name": name}}], "outputs": [output], **changes}
-
-
-def linked(kind: bytes) -> Make:
-    """Return a tar whose volume is a link to the truth."""
-
-    def make() -> bytes:
-        buffer = BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w") as archive:
-            member = tarfile.TarInfo("a.nii.gz")
-            member.type, member.linkname = kind, "../truth/a.nii.gz"
-            archive.addfile(member)
-        return buffer.getvalue()
-
-    return make
 
 
 RAW = make_nifti()

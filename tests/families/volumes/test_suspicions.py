@@ -38,12 +38,6 @@ def list_lines(folder: Path, sent: Cases, truth: Cases, protocol: str = "volumes
     return report.suspicions
 
 
-def shift(cases: Cases, step: int) -> Cases:
-    """Return each case with the volume of another one."""
-    volumes = [*cases.values()]
-    return {case: volumes[(index + step) % len(volumes)] for index, case in enumerate(cases)}
-
-
 def each(change: Any) -> Any:
     return lambda cases: {case: change(labels) for case, labels in cases.items()}
 
@@ -56,14 +50,27 @@ SLIPS: dict[str, Any] = {
     "y and z look exchanged": each(lambda labels: labels.transpose(1, 0, 2)),
     "slices look rotated by 90 degrees": each(lambda labels: np.rot90(labels, 1, (1, 2))),
     "volumes look moved by 6 along y (in voxels)": each(lambda labels: np.roll(labels, 6, 1)),
+    "volumes look moved by 9 along x and -3 along z (in voxels)": each(lambda labels: np.roll(labels, (-3, 9), (0, 2))),
     "volumes cover the objects and": each(lambda labels: np.maximum(labels, 1)),
+    "nothing in the volumes of 6 cases tried matches the truth": each(lambda labels: np.where(labels, 0, 9 * (np.arange(32) > 25))),
 }  # fmt: skip
+POOR: dict[str, Any] = {
+    "each moved otherwise": lambda labels: np.roll(labels, int(labels.sum()) % 7 - 3, 1),
+    "a label with the name of its neighbour": lambda labels: np.choose(labels, [0, 2, 2, 3]),
+    "mirrored both ways": lambda labels: np.where(labels == 0, labels[:, :, ::-1], labels),
+    "surplus": lambda labels: np.where((labels == 0) & (np.arange(32) < 4), 9, labels),
+}
 
 
 @pytest.mark.parametrize("message", SLIPS)
 def test_a_slip_is_named(message: str, tmp_path: Path) -> None:
     (line,) = list_lines(tmp_path, SLIPS[message](ORGANS), ORGANS)
     assert message in line
+
+
+@pytest.mark.parametrize("method", POOR)
+def test_poor_methods_are_not_suspected(method: str, tmp_path: Path) -> None:
+    assert list_lines(tmp_path, each(POOR[method])(ORGANS), ORGANS) == []
 
 
 def test_volumes_in_the_order_of_memory_are_named(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import re
 import zipfile
@@ -19,7 +20,7 @@ from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.phase_splits import splits_of
 from segjudge.platforms.evalai.bundle.secrecy import find_hidden_splits
 from segjudge.platforms.evalai.bundle.server_state import ServerState
-from segjudge.platforms.rules.problems import ERROR, BundleProblem
+from segjudge.platforms.rules.problems import ERROR, WARNING, BundleProblem
 from tests.builders import ROOT, zipped
 
 from .bundles import config_in, read_files, write_files
@@ -63,6 +64,10 @@ def changed(
     return check(write_files(tmp_path / "bundle.zip", {**content, **(files or {})}), state)
 
 
+def errors(problems: list[BundleProblem]) -> list[BundleProblem]:
+    return [problem for problem in problems if problem.severity == ERROR and not problem.accepted]
+
+
 def test_the_bundle_of_this_repository_is_accepted(bundle: Path) -> None:
     assert [str(problem) for problem in check(str(bundle))] == []
 
@@ -81,6 +86,42 @@ def test_the_bundle_holds_what_the_config_names_and_no_more(bundle: Path) -> Non
     values = [value for item in (config, *config["challenge_phases"]) for value in item.values()]
     named = {value for value in values if isinstance(value, str) and (ROOT / value).is_file()}
     assert names == {"challenge_config.yaml", "evaluation_script.zip", *named}
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("is_docker_based",), "False"), (("banned_email_ids",), None), (("banned_email_ids",), [""]), (("job_memory",), ""),
+        (("worker_disk_size",), -1), (("worker_python_version",), ""), (("max_team_members",), "1_0"),
+        ((*PHASE, "max_submissions_per_month"), None), ((*ROW, "visibility"), "3"), (("forum_url",), "http://\u00e4.de"),
+        (("image",), "./logo.png"), (("tags",), "abc"), (("tags",), {"a": 1}), (("prizes",), ""), (("sponsors",), []),
+        (("prizes",), [{"rank": True, "amount": "1EUR", "description": "x"}]),
+        (("start_date",), datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)),
+        ((*PHASE, "end_date"), Timestamp("2036-01-01 00:00:00Z")),
+        (("start_date",), Timestamp("2026-01-01 00:00:00 -25:90")),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_the_server_takes_is_no_error(place: tuple[Any, ...], value: Any, bundle: Path, tmp_path: Path) -> None:
+    assert errors(changed(bundle, tmp_path, (place, value))) == []
+
+
+def test_an_update_says_which_annotation_files_the_server_keeps(bundle: Path, tmp_path: Path) -> None:
+    config = config_in(read_files(bundle))
+    config["challenge_phases"][0]["annotations_uploaded_using_cli"] = True
+    state = ServerState.after_push(config, source="a")
+    assert state.kept_truths == [config["challenge_phases"][0]["id"]]
+    (problem,) = changed(bundle, tmp_path, state=state)
+    assert (problem.severity, problem.subject) == (WARNING, "challenge_phases[0].test_annotation_file")
+    assert "is ignored: EvalAI keeps the phase's annotation file" in problem.fault
+
+
+def test_an_update_reads_numbers_and_flags_as_the_server_does(bundle: Path, tmp_path: Path) -> None:
+    state = ServerState.after_push(config_in(read_files(bundle)), source="a test", approved=True)
+    same = (((*ROW, "is_leaderboard_order_descending"), "True"), ((*ROW, "visibility"), "3"))
+    assert errors(changed(bundle, tmp_path, *same, state=state)) == []
+    assert errors(changed(bundle, tmp_path, (("title",), "J&F 2026"), state=state)) == [], "no phase is new"
+    assert errors(changed(bundle, tmp_path, (("sponsors",), [{"name": "x"}]), state=state)) == [], "they are not sent"
 
 
 @pytest.mark.parametrize("name", ["../evil.py", "/evil.py"])
