@@ -35,6 +35,7 @@ from .evalai_bundle import (
 from .event import (
     BOARD,
     BUNDLE,
+    FILES,
     METHOD,
     RESULT,
     EventBoard,
@@ -50,15 +51,6 @@ from .event import (
 _PASSES = 6
 #: The rows of a split that EvalAI's leaderboards look at, the newest ones; and the rows of a page.
 _BOARD_ROWS, _PAGE = 10_000, 1000
-#: The files of a submission by the API's keys, besides the submitted one.
-_FILES = {
-    "submission_input_file": "submission_input",
-    "stdout_file": "stdout",
-    "stderr_file": "stderr",
-    "environment_log_file": "environment_log",
-    "submission_result_file": "result",
-    "submission_metadata_file": "metadata",
-}
 #: The bytes at the end of a submission's stderr in which the cause of its failure is looked for.
 _END_BYTES = 1 << 16
 _KEEPS = "keep_forever"
@@ -305,7 +297,7 @@ class _Export:
             is_ignored=bool(row.get("ignore_submission") or row.get("is_flagged")),
             cause=self._read_cause(paths.get("stderr_file")) if row["status"] == FAILED else None,
             file=paths.get("input_file"),
-            extra_files={_FILES[key]: path for key, path in paths.items() if key in _FILES},
+            extra_files={FILES[key]: path for key, path in paths.items() if key in FILES},
             scores=numbers,
             trust=(BOARD if numbers.keys() == on_boards.keys() else RESULT) if numbers else None,
         )
@@ -364,7 +356,7 @@ class _Lists:
     def files(self, row: dict[str, Any], phase: str) -> Iterator[tuple[str, object, str]]:
         """Yield the key, the address and the path in the archive of each of a submission's files."""
         both = {**row, **self.named.get(row["id"], {})}
-        extra_files = {key: f"{name}{ending_of_address(both[key])}" for key, name in _FILES.items() if both.get(key)}
+        extra_files = {key: f"{name}{ending_of_address(both[key])}" for key, name in FILES.items() if both.get(key)}
         if both.get("input_file"):
             name = name_of_address(both["input_file"])
             name = f"submitted-{name}" if name in extra_files.values() else name

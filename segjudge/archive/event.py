@@ -75,6 +75,15 @@ METHOD = {
     "project_url": "url",
     "publication_url": "publication",
 }
+#: The files of a submission besides the submitted one, by the keys of EvalAI's API.
+FILES = {
+    "submission_input_file": "submission_input",
+    "stdout_file": "stdout",
+    "stderr_file": "stderr",
+    "environment_log_file": "environment_log",
+    "submission_result_file": "result",
+    "submission_metadata_file": "metadata",
+}
 #: Where a submission's scores come from: a leaderboard, or the platform's result file.
 BOARD, RESULT = "board", "result"
 

@@ -108,6 +108,7 @@ def _rehearse_bundle(options: _Options, source: BundleSource, event: Event | Non
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
     from segjudge.server import first_run
     from segjudge.server.code_uploads import read_table
+    from segjudge.server.event_import import import_event
     from segjudge.server.server import LOOPBACK
     from segjudge.server.services import Services
     from segjudge.server.workers import Workers
@@ -137,7 +138,7 @@ def _rehearse_bundle(options: _Options, source: BundleSource, event: Event | Non
                     say(str(problem))
         workers = Workers(services, scorer, options.workers)
         sample_count = first_run.send_samples(services, challenge, root) if options.seed_demo else 0
-        imported_count = first_run.import_archive(services, event, challenge) if event else 0
+        imported_count = import_event(services, event, challenge) if event else 0
         address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
         _print_challenge(services, address, challenge, new=new)
         print(

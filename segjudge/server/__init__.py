@@ -10,6 +10,6 @@ The contract names modules, which a command imports when it runs: they load a we
 
 from segjudge.system.extras import require_extra
 
-__all__ = ["background", "code_uploads", "first_run", "models", "server", "services", "wire", "workers"]
+__all__ = ["background", "code_uploads", "event_import", "first_run", "models", "server", "services", "wire", "workers"]
 
 require_extra("serve", __name__)

@@ -7,30 +7,24 @@ import secrets
 import tempfile
 from collections.abc import Mapping
 
-from segjudge.archive.event import METHOD, Event, EventSubmission
+from segjudge.archive.event import FILES, METHOD, Event, EventSubmission
 from segjudge.evaluation_script.files.problems import HostError
 
 from . import models
 from .accounts import PARTICIPANT
 from .actions.submitting import record_participation
+from .first_run import HOST_NAME
 from .models import DatasetSplit, LeaderboardData, Membership, Setting, Team
 from .services import Services
 from .submissions import OPEN, SUBMITTED
 from .wire import parse_moment
 
 #: The columns of a submission's files by their names in an archive.
-_COLUMNS = {
-    "submission_input": "submission_input_file",
-    "stdout": "stdout_file",
-    "stderr": "stderr_file",
-    "environment_log": "environment_log_file",
-    "result": "submission_result_file",
-    "metadata": "metadata_file",
-}
+_COLUMNS = {name: column for column, name in FILES.items()} | {"metadata": "metadata_file"}
 _METHOD_COLUMNS = {name: column for column, name in METHOD.items()}
 
 
-def import_event(services: Services, event: Event, challenge: int, host: models.User) -> int:
+def import_event(services: Services, event: Event, challenge: int) -> int:
     """Add an archive's submissions to a challenge, unless an earlier start did; return their number.
 
     Submissions keep their numbers where these are free. Unfinished ones are queued again.
@@ -38,6 +32,7 @@ def import_event(services: Services, event: Event, challenge: int, host: models.
     key = f"imported {challenge}"
     if services.store.get(Setting, key) is not None:
         return 0
+    host = services.accounts.find_user(HOST_NAME)
     phases = {phase.codename: phase.id for phase in services.store.phases(challenge)}
     # One transaction: a killed import leaves nothing, and files without a row are swept at the next start.
     with services.store.write() as session:
@@ -51,7 +46,7 @@ def import_event(services: Services, event: Event, challenge: int, host: models.
     return len(event.submissions)
 
 
-def _add_team(services: Services, event: Event, number: int, challenge: int, host: models.User) -> Team:
+def _add_team(services: Services, event: Event, number: int, challenge: int, host: models.User | None) -> Team:
     """Return a team with a user of its own, whose password nobody knows, and with the host if the hosts' team."""
     team = event.teams[number]
     with services.store.write() as session:
@@ -62,7 +57,7 @@ def _add_team(services: Services, event: Event, number: int, challenge: int, hos
             session.add(row)
             session.flush()
             session.add(Membership(team_id=row.id, user_id=user.id))
-            if team.is_host:
+            if team.is_host and host is not None:
                 session.add(Membership(team_id=row.id, user_id=host.id))
     if team.approved:
         record_participation(services, challenge, row.id)

@@ -9,7 +9,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TextIO
 
-from segjudge.archive.event import Event
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.platforms.evalai.bundle.build import list_samples
 from segjudge.platforms.evalai.bundle.bundle_source import PICTURES_FOLDER
@@ -20,7 +19,6 @@ from . import bundle_import
 from .accounts import HOST, PARTICIPANT
 from .actions import submitting
 from .actions.submitting import PhaseTarget
-from .event_import import import_event
 from .services import Services
 from .store import DATABASE
 from .wire import Refusal, format_date, format_moment, parse_moment
@@ -117,13 +115,6 @@ def create_challenge(services: Services, bundle: str, origin: str, folder: str) 
     for name in _PARTICIPANTS:
         submitting.record_participation(services, number, _first_team(services, name, PARTICIPANT))
     return number, is_new
-
-
-def import_archive(services: Services, event: Event, challenge: int) -> int:
-    """Import an archive's submissions at the first start; return their number."""
-    host = services.accounts.find_user(HOST_NAME)
-    assert host is not None  # noqa: S101 - `create_people` made it
-    return import_event(services, event, challenge, host)
 
 
 def why_closed(services: Services, challenge: int, phase: int) -> str:

@@ -12,7 +12,7 @@ from segjudge.archive.event import open_event
 from segjudge.cli import main
 from segjudge.platforms.evalai.bundle.build import build
 from segjudge.platforms.evalai.bundle.check import check
-from segjudge.server import first_run
+from segjudge.server.event_import import import_event
 from tests.builders import ROOT
 from tests.rehearsals import Rehearsal
 
@@ -43,8 +43,8 @@ def test_a_challenge_arrives_with_equal_numbers_files_and_places(tmp_path: Path)
         event.copy_folder("bundle", tmp_path / "arrived")
         arrived = Path(build(str(tmp_path / "arrived"), str(tmp_path / "arrived.zip")).path)
         with served(tmp_path / "second", arrived, origin=event.path) as second:
-            assert first_run.import_archive(second.services, event, second.challenge) == 12
-            assert first_run.import_archive(second.services, event, second.challenge) == 0
+            assert import_event(second.services, event, second.challenge) == 12
+            assert import_event(second.services, event, second.challenge) == 0
             export(second, tmp_path / "again.zip")
     with open_event(str(tmp_path / "event.zip")) as event, open_event(str(tmp_path / "again.zip")) as again:
         names = [name for name in event.names() if not name.startswith(_OWN)]
