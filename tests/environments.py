@@ -44,13 +44,9 @@ class Served:
         environment = {**os.environ, "LOCAL_EVALUATION": "1", **variables}
         self.log = open(folder / "environment.log", "ab")  # noqa: SIM115 - closed by end()
         self.process = subprocess.Popen(
-            [*command, "--result", str(self.file), *arguments],
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            text=True,
-            env=environment,
-            cwd=cwd,
-        )
+            [*command, "--result", str(self.file), *arguments], stdout=subprocess.PIPE, stderr=self.log, text=True,
+            env=environment, cwd=cwd,
+        )  # fmt: skip
         assert self.process.stdout
         line = self.process.stdout.readline()
         assert line, (folder / "environment.log").read_text()

@@ -383,18 +383,10 @@ def records(generator: random.Random, kernel: Kernel) -> None:
     most, rooms = generator.randrange(5), np.array([generator.choice([0, 1, 3, 9, 90]) for _ in range(4)])
     letters, frame_room, number_room, ring_room = rooms.tolist()
     kernel.library.sj_records(
-        data.ctypes.data,
-        len(data),
-        shape,
-        most,
-        np.zeros((most, _RECORD_COLUMNS), np.int64),
-        np.zeros(letters, np.uint8),
-        np.zeros((frame_room, 4 if shape == 4 else 3), np.int64),
-        np.zeros(number_room),
-        np.zeros(ring_room, np.int64),
-        rooms,
-        np.zeros(6, np.int64),
-    )
+        data.ctypes.data, len(data), shape, most, np.zeros((most, _RECORD_COLUMNS), np.int64),
+        np.zeros(letters, np.uint8), np.zeros((frame_room, 4 if shape == 4 else 3), np.int64), np.zeros(number_room),
+        np.zeros(ring_room, np.int64), rooms, np.zeros(6, np.int64),
+    )  # fmt: skip
 
 
 def polygons(generator: random.Random, kernel: Kernel) -> None:

@@ -120,12 +120,8 @@ def test_the_images_install_and_run(tmp_path: Path) -> None:
         tmp_path, *dataset(tmp_path), python=[str(pythons["environment"]), *entries["environment"][1:]], cwd=tmp_path
     )
     done = subprocess.run(
-        agent,
-        env={**clean, "SEGJUDGE_ENVIRONMENT": served.address},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
+        agent, env={**clean, "SEGJUDGE_ENVIRONMENT": served.address}, cwd=tmp_path, capture_output=True, text=True,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert served.outcome()["status"] == "finished"

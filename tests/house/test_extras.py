@@ -25,13 +25,9 @@ PACKAGES = {
 }  # fmt: skip
 #: Packages that others bring, by those; code imports both.
 BROUGHT = {
-    "anyio": "starlette",
-    "botocore": "boto3",
-    "h11": "uvicorn",
-    "httpx2": "huggingface_hub",
-    "markupsafe": "jinja2",
+    "anyio": "starlette", "botocore": "boto3", "h11": "uvicorn", "httpx2": "huggingface_hub", "markupsafe": "jinja2",
     "urllib3": "requests",
-}
+}  # fmt: skip
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 

@@ -242,14 +242,9 @@ def leave_rehearsal(mine: Path, folder: Path, way: Way) -> Iterator[str]:
 
 _Door = Callable[[Path, Path, Way], Iterator[str]]
 DOORS: dict[str, _Door] = {
-    "EvalAI": leave_evalai,
-    "remote worker": leave_remote,
-    "hub": leave_hub,
-    "rescore": leave_rescore,
-    "Codabench": leave_codabench,
-    "grand-challenge": leave_grand_challenge,
-    "rehearsal": leave_rehearsal,
-}
+    "EvalAI": leave_evalai, "remote worker": leave_remote, "hub": leave_hub, "rescore": leave_rescore,
+    "Codabench": leave_codabench, "grand-challenge": leave_grand_challenge, "rehearsal": leave_rehearsal,
+}  # fmt: skip
 #: Platforms on which every way takes a second or more.
 _SLOW = ("Codabench", "grand-challenge")
 #: The way that shows all of a challenge without secrets; a rehearsal is tested elsewhere.

@@ -108,14 +108,9 @@ RANK_OPTIONS = ("metric", "split", "missing")
 def list_methods(instance: object) -> list[_Call]:
     """Return the public methods and their arguments, except `show`, which opens a browser."""
     needed = {
-        "path": "out.png",
-        "metric": "J&F-Mean",
-        "name": "metrics",
-        "options": None,
-        "outputs": None,
-        "row": "A",
+        "path": "out.png", "metric": "J&F-Mean", "name": "metrics", "options": None, "outputs": None, "row": "A",
         "column": "B",
-    }
+    }  # fmt: skip
     names = [name for name in dir(type(instance)) if not name.startswith("_") and name != "show"]
     calls: list[_Call] = []
     for name in names:

@@ -180,13 +180,9 @@ def root(tmp_path: Path) -> Any:
     changed = {
         "bear": {**Davis.dataset["bear"], "num_frames": 2, "num_scribbles": 2, "image_size": [40, 30]},
         "tennis": {
-            **Davis.dataset["tennis"],
-            "num_frames": 2,
-            "num_scribbles": 1,
-            "num_objects": 2,
-            "image_size": [40, 30],
+            **Davis.dataset["tennis"], "num_frames": 2, "num_scribbles": 1, "num_objects": 2, "image_size": [40, 30],
         },
-    }
+    }  # fmt: skip
     with patch.dict(Davis.dataset, changed), patch.dict(Davis.sets, {"train": ["bear", "tennis"]}):
         yield made
     assert Davis.dataset["bear"]["num_frames"] == 82

@@ -142,12 +142,8 @@ DUE = {"sequence": "box", "scribble_idx": 1, "interaction": 1}
 def step_of(scribble_idx: int, interaction: int) -> tuple[int, Any]:
     new = interaction == 1
     return 200, {
-        **DUE,
-        "scribble_idx": scribble_idx,
-        "interaction": interaction,
-        "new_sequence": new,
-        "finished": False,
-    }
+        **DUE, "scribble_idx": scribble_idx, "interaction": interaction, "new_sequence": new, "finished": False,
+    }  # fmt: skip
 
 
 def mistaken(sent: list[Any], due: list[Any]) -> tuple[int, str]:

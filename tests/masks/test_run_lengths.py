@@ -59,21 +59,10 @@ def test_each_fault_is_told_of_the_mask_that_has_it(
     monkeypatch.setattr(rle, "_CHARACTERS", characters)
     good = rle.compress([1, 2, 3, 1, 2, 3])
     cases = {
-        good: 0,
-        rle.compress([12]): 0,
-        "": 4,
-        "1é": 1,
-        good + "/": 1,
-        good + "p": 1,
-        good[:-1] + "P": 2,
-        "X" + "P" * 5 + "0" + "4": 2,
-        "X" + "P" * 4 + "0" + "4": 0,
-        rle.compress([5, 8, -1]): 3,
-        rle.compress([13, 0, 0, -1]): 3,
-        rle.compress([12, 1]): 4,
-        "0" * 88: 4,
-        "0" * 89: 5,
-    }
+        good: 0, rle.compress([12]): 0, "": 4, "1é": 1, good + "/": 1, good + "p": 1, good[:-1] + "P": 2,
+        "X" + "P" * 5 + "0" + "4": 2, "X" + "P" * 4 + "0" + "4": 0, rle.compress([5, 8, -1]): 3,
+        rle.compress([13, 0, 0, -1]): 3, rle.compress([12, 1]): 4, "0" * 88: 4, "0" * 89: 5,
+    }  # fmt: skip
     many = [item for text in cases for item in [*[good] * beside, text]]
     checked = checks.check_masks(many, np.full(len(many), 12))
     assert checked.fault.tolist() == [number for fault in cases.values() for number in [*[0] * beside, fault]]

@@ -6,18 +6,10 @@ from tests.platforms.damages import Config, plain
 from tests.platforms.evalai.bundles import CONFIG as FOREIGN
 
 PHASE: Config = {
-    "id": 1,
-    "name": "First",
-    "codename": "first",
-    "description": "text.html",
-    "is_public": True,
-    "leaderboard_public": True,
-    "start_date": plain("2026-01-01 00:00:00"),
-    "end_date": plain("2030-01-01 00:00:00"),
-    "test_annotation_file": "annotations/val.zip",
-    "max_submissions_per_day": 5,
-    "max_submissions": 50,
-}
+    "id": 1, "name": "First", "codename": "first", "description": "text.html", "is_public": True,
+    "leaderboard_public": True, "start_date": plain("2026-01-01 00:00:00"), "end_date": plain("2030-01-01 00:00:00"),
+    "test_annotation_file": "annotations/val.zip", "max_submissions_per_day": 5, "max_submissions": 50,
+}  # fmt: skip
 LATER = {
     "id": 2,
     "name": "Second",

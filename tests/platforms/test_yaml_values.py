@@ -18,13 +18,8 @@ from tests.platforms.evalai.bundles import FILES
 from tests.platforms.yaml_values import ODD_VALUES, VALUES, replace_each
 
 _QUESTION = {
-    "key": "q",
-    "type": "text",
-    "title": "t",
-    "selection": "",
-    "is_required": "true",
-    "is_on_leaderboard": "false",
-}
+    "key": "q", "type": "text", "title": "t", "selection": "", "is_required": "true", "is_on_leaderboard": "false",
+}  # fmt: skip
 _KEY = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 #: A competition with every key.
 COMPETITION: dict[str, Any] = {

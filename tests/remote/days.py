@@ -222,14 +222,8 @@ class Day:
     def read_jobs(self) -> dict[str, list[int]]:
         """Return the submissions of the journal by what it says of them; a usual one has one evaluation and one report."""
         usual = {
-            "failures": 0,
-            "lives": 0,
-            "evaluations": 1,
-            "reports": 1,
-            "delays": 0,
-            "owner": None,
-            "report": "null",
-        }
+            "failures": 0, "lives": 0, "evaluations": 1, "reports": 1, "delays": 0, "owner": None, "report": "null",
+        }  # fmt: skip
         jobs: dict[str, list[int]] = {}
         with contextlib.closing(sqlite3.connect(self.folder / "machine" / journal.NAME)) as db:
             db.row_factory = sqlite3.Row

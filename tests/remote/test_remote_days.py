@@ -280,14 +280,10 @@ def test_a_day_with_a_server_in_trouble(day: Day) -> None:
         "TokenRefusedError: Invalid token",
     ]
     assert day.read_jobs() == {
-        "finished": [4, 10, 20, 28],
-        "finished, 3 reports": [6],
-        "refused": [8],
-        "finished, 2 reports, 1 delays": [12],
-        "finished, 1 delays": [16],
-        "finished, 1 lives, 2 evaluations, 2 reports": [18],
-        "finished, 2 evaluations, 1 delays": [26],
-    }
+        "finished": [4, 10, 20, 28], "finished, 3 reports": [6], "refused": [8],
+        "finished, 2 reports, 1 delays": [12], "finished, 1 delays": [16],
+        "finished, 1 lives, 2 evaluations, 2 reports": [18], "finished, 2 evaluations, 1 delays": [26],
+    }  # fmt: skip
     assert day.list_files() == LEFT
 
 

@@ -270,13 +270,8 @@ def describe(folder: Path, **choice: str) -> Any:
     """Return the first two phases of a chosen challenge; a fork may have others of its own."""
     truths = str(folder / "truths")
     whole = {
-        "bundle": "",
-        "evaluate": "",
-        "scorer_python": "",
-        "annotations": truths,
-        "scoring_seconds": 60.0,
-        **choice,
-    }
+        "bundle": "", "evaluate": "", "scorer_python": "", "annotations": truths, "scoring_seconds": 60.0, **choice,
+    }  # fmt: skip
     out = io.StringIO()
     with contextlib.redirect_stdout(out), mock.patch.object(sys, "argv", ["challenge", "describe", json.dumps(whole)]):
         challenge.main()

@@ -192,13 +192,9 @@ def test_a_notification_says_who_what_and_four_numbers() -> None:
     assert output["text"] == f"Submission 7 of T in phase scored dev: {numbers}"
     assert (output["phase"], output["result"]) == ("phase", [given["result"][0]])
     assert output["submission"] == {
-        "id": 7,
-        "participant_team_name": "T",
-        "method_name": "m",
-        "challenge_phase": None,
-        "submitted_at": None,
+        "id": 7, "participant_team_name": "T", "method_name": "m", "challenge_phase": None, "submitted_at": None,
         "is_baseline": False,
-    }
+    }  # fmt: skip
     assert notify.make_message(phase, {"result": []}, {})["text"] == "Submission ? of a team in phase scored"
     assert (
         "dev: a 1; x: a 2"

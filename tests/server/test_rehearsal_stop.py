@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -132,28 +131,6 @@ def test_a_stop_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     assert left
     server.start("--workers", "0")
     assert not [item for item in left if item.exists()], "what a killed one left goes at the next start"
-    stopped(server, once(signal.SIGTERM))
-
-
-@pytest.mark.long
-def test_an_upload_in_flight_breaks_off_and_nothing_else(tmp_path: Path) -> None:
-    server = rehearsal(tmp_path, "--workers", "1").start()
-    wanted = send(server, 1, 0.5)
-    host, port = server.address.removeprefix("http://").split(":")
-    path = "/api/jobs/challenge/1/challenge_phase/1/submission/"
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {server.people['aurora']['token']}\r\n"
-        "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 1000000\r\n\r\n"
-        '--b\r\nContent-Disposition: form-data; name="input_file"; filename="x.zip"\r\n\r\n'
-    )
-    with socket.create_connection((host, int(port))) as connection:
-        connection.sendall(head.encode() + bytes(1000))
-        waited(lambda: running(server, wanted))
-        stopped(server, once(signal.SIGTERM))
-    server.start()
-    scored(server, wanted)
-    with server.store() as store:
-        assert store.count(Submission) == len(wanted)
     stopped(server, once(signal.SIGTERM))
 
 

@@ -176,13 +176,9 @@ def test_hostile_variants_are_many_and_distinct(tmp_path: Path) -> None:
 
 def test_work_apart_that_dies_hangs_or_fails_is_told_and_the_next_is_done() -> None:
     works = {
-        "returns": lambda: 3,
-        "dies": lambda: os._exit(0),
-        "fails": [].pop,
-        "hungers": lambda: len(bytes(8 << 30)),
-        "sleeps": lambda: __import__("time").sleep(99),
-        "returns too": lambda: 4,
-    }
+        "returns": lambda: 3, "dies": lambda: os._exit(0), "fails": [].pop, "hungers": lambda: len(bytes(8 << 30)),
+        "sleeps": lambda: __import__("time").sleep(99), "returns too": lambda: 4,
+    }  # fmt: skip
     outcomes = {name: outcome.kind for name, outcome in run_in_child(works.items(), 0.1, 1 << 28)}
     assert outcomes == {
         "returns": "returned", "dies": "died", "fails": "IndexError", "hungers": "MemoryError", "sleeps": "hung",

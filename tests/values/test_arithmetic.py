@@ -12,14 +12,9 @@ from segjudge.evaluation_script.values import arithmetic
 
 #: The sums of the first so many numbers: their bits on numpy 1.26, which adds more than 8,192 in blocks.
 SUMS = {
-    7: "0x1.2ed916872b021p+2",
-    8: "0x1.45604189374bdp+2",
-    129: "0x1.03428f5c28f5cp+6",
-    8192: "0x1.ff876c8b43958p+11",
-    8193: "0x1.ff932b020c49cp+11",
-    65026: "0x1.fb8446a7ef9dbp+14",
-    1_212_000: "0x1.279a400000000p+19",
-}
+    7: "0x1.2ed916872b021p+2", 8: "0x1.45604189374bdp+2", 129: "0x1.03428f5c28f5cp+6", 8192: "0x1.ff876c8b43958p+11",
+    8193: "0x1.ff932b020c49cp+11", 65026: "0x1.fb8446a7ef9dbp+14", 1_212_000: "0x1.279a400000000p+19",
+}  # fmt: skip
 
 
 def numbers(count: int) -> np.ndarray:

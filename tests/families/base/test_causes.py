@@ -114,16 +114,11 @@ def merge(labels: Array, classes: dict[int, int], number: int) -> None:
 
 #: The change that a fault makes to one object, and the sentence about it.
 FAULTS: dict[str, tuple[Fault, str]] = {
-    "missed": (miss, "are missed"),
-    "surplus": (add, "predicted segments match nothing"),
-    "shifted": (shift, "are inexact"),
-    "eroded": (erode, "are too small"),
-    "dilated": (dilate, "are too large"),
-    "half": (halve, "are too small"),
-    "renamed": (rename, "is called sky"),
-    "split": (split, "are split into several predictions"),
-    "merged": (merge, "are merged with another one"),
-}
+    "missed": (miss, "are missed"), "surplus": (add, "predicted segments match nothing"),
+    "shifted": (shift, "are inexact"), "eroded": (erode, "are too small"), "dilated": (dilate, "are too large"),
+    "half": (halve, "are too small"), "renamed": (rename, "is called sky"),
+    "split": (split, "are split into several predictions"), "merged": (merge, "are merged with another one"),
+}  # fmt: skip
 
 
 def spoil(scene: tuple[Array, dict[int, int]], faults: Sequence[tuple[Fault, Sequence[int]]]) -> SeenFrame:

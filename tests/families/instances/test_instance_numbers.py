@@ -42,16 +42,12 @@ def document(*annotations: Any, images: int = 1, categories: int = 1, first: int
         "categories": [{"id": k, "name": f"c{k}"} for k in range(categories)],
         "annotations": [
             {
-                "id": first + k,
-                "image_id": image,
-                "category_id": category,
-                "area": area,
-                "iscrowd": 0,
+                "id": first + k, "image_id": image, "category_id": category, "area": area, "iscrowd": 0,
                 "segmentation": item,
             }
             for k, (image, category, area, item) in enumerate(annotations)
         ],
-    }
+    }  # fmt: skip
 
 
 def detection(score: float, segmentation: Any, image: int = 0, category: int = 0) -> dict[str, Any]:

@@ -65,15 +65,11 @@ def document(seed: int, *, images: int = 6, categories: int = 4, first_id: int =
             mask, category = blob(), int(lot.integers(categories)) * 3 + 1
             truth["annotations"].append(
                 {
-                    "id": len(truth["annotations"]) + first_id,
-                    "image_id": image["id"],
-                    "category_id": category,
-                    "area": float(mask.sum() * lot.choice([1, 1, 0.2, 40])),
-                    "iscrowd": int(lot.random() < 0.2),
-                    "bbox": [0.0, 0.0, 1.0, 1.0],
-                    "segmentation": encoded(mask),
+                    "id": len(truth["annotations"]) + first_id, "image_id": image["id"], "category_id": category,
+                    "area": float(mask.sum() * lot.choice([1, 1, 0.2, 40])), "iscrowd": int(lot.random() < 0.2),
+                    "bbox": [0.0, 0.0, 1.0, 1.0], "segmentation": encoded(mask),
                 }
-            )
+            )  # fmt: skip
             for _ in range(int(lot.integers(0, 5))):
                 moved = np.roll(mask, tuple(lot.integers(-3, 4, 2)), (0, 1)) if lot.random() < 0.7 else blob()
                 results.append(

@@ -12,14 +12,8 @@ from tests.families.refusals import Refusal, refuse
 
 WHOLE = {"size": [4, 8], "counts": [0, 32]}
 THING = {
-    "id": 1,
-    "image_id": 1,
-    "category_id": 1,
-    "segmentation": WHOLE,
-    "area": 32,
-    "iscrowd": 0,
-    "bbox": [0, 0, 8, 4],
-}
+    "id": 1, "image_id": 1, "category_id": 1, "segmentation": WHOLE, "area": 32, "iscrowd": 0, "bbox": [0, 0, 8, 4],
+}  # fmt: skip
 BODY = {**THING, "id": 2, "keypoints": [1, 1, 2], "num_keypoints": 1}
 RECORD = {"image_id": 1, "category_id": 1, "segmentation": WHOLE, "score": 0.5}
 #: An outline that crosses its image 60,000 times.

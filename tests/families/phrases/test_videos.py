@@ -165,16 +165,12 @@ def records_of(predictions: dict[tuple[int, int], list[tuple[Any, float]]]) -> l
     """Return tracks, with the areas and boxes that SA-Co/VEval's script trusts."""
     return [
         {
-            "video_id": video,
-            "category_id": category,
-            "score": score,
-            "segmentations": list(map(encode, masks)),
-            "areas": [1] * FRAMES,
-            "bboxes": [[0, 0, 1, 1]] * FRAMES,
+            "video_id": video, "category_id": category, "score": score, "segmentations": list(map(encode, masks)),
+            "areas": [1] * FRAMES, "bboxes": [[0, 0, 1, 1]] * FRAMES,
         }
         for (video, category), tracks in predictions.items()
         for masks, score in tracks
-    ]
+    ]  # fmt: skip
 
 
 def write(path: Path, value: Any) -> str:

@@ -11,18 +11,10 @@ from segjudge.evaluation_script.families.sequences import metrics as sequence_me
 EXACT = 1e-9
 #: Evaluator → the protocol that is equal to it.
 EVALUATORS = {
-    "davis_semi": "davis2017",
-    "davis_unsup": "davis2017-unsupervised",
-    "vosb": "vos-benchmark",
-    "vosb_d": "vos-benchmark-all-frames",
-    "sav": "sav",
-    "sav_flat": "sav",
-    "lvos_semi": "lvos",
-    "lvos_us": "lvos-unsupervised-single",
-    "lvos_um": "lvos-unsupervised",
-    "vost": "vost",
-    "mosev2": "mosev2",
-}
+    "davis_semi": "davis2017", "davis_unsup": "davis2017-unsupervised", "vosb": "vos-benchmark",
+    "vosb_d": "vos-benchmark-all-frames", "sav": "sav", "sav_flat": "sav", "lvos_semi": "lvos",
+    "lvos_us": "lvos-unsupervised-single", "lvos_um": "lvos-unsupervised", "vost": "vost", "mosev2": "mosev2",
+}  # fmt: skip
 
 
 def close(mine: float | None, golden: float | None, scale: float = 1.0) -> bool:

@@ -116,13 +116,9 @@ def test_one_home_of_masks_is_read_and_the_others_are_told(
 
 def test_the_list_of_the_subset_decides_and_of_the_year_of_the_layout(tmp_path: Path) -> None:
     files = {
-        **masks("Annotations", "abc"),
-        "ImageSets/2017/val.txt": b"c\n\n b x\n",
-        "ImageSets/2019/val.txt": b"a\n",
-        "ImageSets/val.txt": b"b\n",
-        "ImageSets/2017/train.txt": b"a\nb\na\n",
-        "notes/val.txt": b"nothing\n",
-    }
+        **masks("Annotations", "abc"), "ImageSets/2017/val.txt": b"c\n\n b x\n", "ImageSets/2019/val.txt": b"a\n",
+        "ImageSets/val.txt": b"b\n", "ImageSets/2017/train.txt": b"a\nb\na\n", "notes/val.txt": b"nothing\n",
+    }  # fmt: skip
     assert names(files, tmp_path) == ["c", "b"]
     assert names(files, tmp_path, "davis2017-unsupervised") == ["a"]
     assert names(files, tmp_path, subset="train") == ["a", "b"]

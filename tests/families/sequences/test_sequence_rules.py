@@ -42,18 +42,10 @@ def sent(files: dict[str, bytes], split: Any, protocol: str, tmp_path: Path, **o
 
 
 FRAMES = {
-    "davis2017": range(1, 5),
-    "davis2017-unsupervised": range(6),
-    "lvos": range(1, 5),
-    "lvos-unsupervised": range(6),
-    "vost": range(1, 5),
-    "vos-benchmark": range(1, 5),
-    "vos-benchmark-all-frames": range(6),
-    "sav": range(1, 5),
-    "mosev2": range(1, 5),
-    "mose": range(1, 5),
-    "youtube-vos": range(1, 6),
-}
+    "davis2017": range(1, 5), "davis2017-unsupervised": range(6), "lvos": range(1, 5), "lvos-unsupervised": range(6),
+    "vost": range(1, 5), "vos-benchmark": range(1, 5), "vos-benchmark-all-frames": range(6), "sav": range(1, 5),
+    "mosev2": range(1, 5), "mose": range(1, 5), "youtube-vos": range(1, 6),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("protocol", FRAMES)

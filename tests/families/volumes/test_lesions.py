@@ -27,16 +27,12 @@ NOISE = "Check the labels of the truth, which look like noise"
 CASES = [case for case in GOLDEN if case != "other-shape"]
 #: The year and task of each protocol, as the golden numbers name them.
 TASKS = {
-    "brats-2023": [("official_2023", "GLI")],
-    "brats-2023-men": [("official_2023", "MEN")],
-    "brats-2023-met": [("official_2023", "MET")],
-    "brats-2024-ssa": [("official_2024", "SSA")],
-    "brats-2024-gli": [("official_2024", "GLI")],
-    "brats-2024-met": [("official_2024", "MET")],
-    "brats-2024-ped": [("official_2024", "PED")],
-    "brats-2024-men": [("official_2024", "MEN")],
+    "brats-2023": [("official_2023", "GLI")], "brats-2023-men": [("official_2023", "MEN")],
+    "brats-2023-met": [("official_2023", "MET")], "brats-2024-ssa": [("official_2024", "SSA")],
+    "brats-2024-gli": [("official_2024", "GLI")], "brats-2024-met": [("official_2024", "MET")],
+    "brats-2024-ped": [("official_2024", "PED")], "brats-2024-men": [("official_2024", "MEN")],
     "brats-2024-men-rt": [("official_2024", "MEN_RT")],
-}
+}  # fmt: skip
 EXACT: dict[str, Any] = {"rel": 1e-12, "abs": 1e-12}
 
 

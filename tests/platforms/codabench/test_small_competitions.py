@@ -120,13 +120,9 @@ def reference_of(codename: str, name: str, seconds: int, *splits: str, hidden: b
     ]  # fmt: skip
     title = f"Small challenge: {name}"
     task = {
-        "phase": codename,
-        "title": title,
-        "annotations": "val.zip",
-        "seconds": seconds,
-        "page": "",
+        "phase": codename, "title": title, "annotations": "val.zip", "seconds": seconds, "page": "",
         "columns": columns,
-    }
+    }  # fmt: skip
     return [["task.json", "val.zip"], task]
 
 

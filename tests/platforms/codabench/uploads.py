@@ -24,20 +24,12 @@ _HOST, _TOKEN, _USER, _PASSWORD = (f"CODABENCH_{name}" for name in ("HOST", "TOK
 _LOGIN = {_USER: "me", _PASSWORD: "secret"}
 #: What stands in the environment, and what the site answers to a login.
 _ACCOUNTS: list[tuple[dict[str, str], list[Answer]]] = [
-    ({}, []),
-    ({_TOKEN: " abc "}, []),
-    ({_TOKEN: "a b"}, []),
-    ({_TOKEN: "abc", _HOST: "http://codabench.example"}, []),
-    ({_USER: "me"}, []),
-    ({_PASSWORD: "secret"}, []),
-    (_LOGIN, [says({"token": "abc"})]),
-    ({**_LOGIN, _TOKEN: "mine"}, [says({"token": "abc"})]),
-    (_LOGIN, [says({"token": ""})]),
-    (_LOGIN, [says({})]),
-    (_LOGIN, [says(["abc"])]),
-    (_LOGIN, [says({"error": "not with secret"}, 400)]),
-    (_LOGIN, [says({"error": "slow"}, 429)]),
-]
+    ({}, []), ({_TOKEN: " abc "}, []), ({_TOKEN: "a b"}, []),
+    ({_TOKEN: "abc", _HOST: "http://codabench.example"}, []), ({_USER: "me"}, []), ({_PASSWORD: "secret"}, []),
+    (_LOGIN, [says({"token": "abc"})]), ({**_LOGIN, _TOKEN: "mine"}, [says({"token": "abc"})]),
+    (_LOGIN, [says({"token": ""})]), (_LOGIN, [says({})]), (_LOGIN, [says(["abc"])]),
+    (_LOGIN, [says({"error": "not with secret"}, 400)]), (_LOGIN, [says({"error": "slow"}, 429)]),
+]  # fmt: skip
 _TARGET = {"key": "k", "sassy_url": "STORAGE/b"}
 _WHOLE = [says(_TARGET), says(b""), says({"status_id": "5"})]
 #: What is answered to an upload: to the data set, the bytes, and the completion.

@@ -73,15 +73,11 @@ CONFIG: Config = {
     "dataset_splits": [{"id": 1, "name": "Dev", "codename": "dev"}],
     "challenge_phase_splits": [
         {
-            "challenge_phase_id": 1,
-            "leaderboard_id": 1,
-            "dataset_split_id": 1,
-            "visibility": 3,
-            "leaderboard_decimal_precision": 2,
-            "is_leaderboard_order_descending": True,
+            "challenge_phase_id": 1, "leaderboard_id": 1, "dataset_split_id": 1, "visibility": 3,
+            "leaderboard_decimal_precision": 2, "is_leaderboard_order_descending": True,
         }
     ],
-}
+}  # fmt: skip
 SCRIPT = {"__init__.py": "from .main import evaluate\n", "main.py": "def evaluate(*_):\n    return {}\n"}
 FILES: dict[str, bytes] = {
     "text.html": b"<p>text</p>",

@@ -70,22 +70,14 @@ def _list_limits() -> Iterator[str]:
     """Yield the accepted content at each limit, and one below it."""
     with new_folder():
         files = {
-            "challenge_config.yaml": b"{}",
-            "a.html": b"x" * 90,
-            "b.yml": b"x" * 80,
-            "c" * 30: b"x" * 200,
-            "d/": b"",
-        }
+            "challenge_config.yaml": b"{}", "a.html": b"x" * 90, "b.yml": b"x" * 80, "c" * 30: b"x" * 200, "d/": b"",
+        }  # fmt: skip
         Path("b.zip").write_bytes(zipped(files, method=zipfile.ZIP_STORED))
         size = os.path.getsize("b.zip")
         most = {
-            "_MEMBERS": 5,
-            "_TEXT_BYTES": 90,
-            "_UNPACKED_BYTES": 372,
-            "_NAME_BYTES": 30,
-            "_CHUNK_BYTES": 7,
+            "_MEMBERS": 5, "_TEXT_BYTES": 90, "_UNPACKED_BYTES": 372, "_NAME_BYTES": 30, "_CHUNK_BYTES": 7,
             "UPLOAD_BYTES": size,
-        }
+        }  # fmt: skip
         assert most.keys() == {*_LIMITS}
         for name, limit in most.items():
             for value in (limit, limit - 1):
@@ -232,13 +224,9 @@ def _list_pips() -> Iterator[str]:
 
 def write_text() -> str:
     parts = {
-        "YAML": _list_yaml,
-        "limits of bundles": _list_limits,
-        "fields": _list_fields,
-        "problems": _list_problems,
-        "what trials say": _list_trials,
-        "what pip is asked": _list_pips,
-    }
+        "YAML": _list_yaml, "limits of bundles": _list_limits, "fields": _list_fields, "problems": _list_problems,
+        "what trials say": _list_trials, "what pip is asked": _list_pips,
+    }  # fmt: skip
     text = "".join(f"── {title} ──\n" + "".join(f"{line}\n" for line in lines()) for title, lines in parts.items())
     return re.sub(r"x{40,}", lambda run: f"{len(run[0])} x", text)
 

@@ -52,17 +52,11 @@ def examine_ours(config: Config, table: str, state: ServerState | None = None) -
 
 
 OTHERS = VALUES | {
-    "two words": "Two words",
-    "past": plain("2020-01-01 00:00:00"),
-    "moment": plain("2021-01-01 00:00:00"),
-    "far": plain("2066-01-01 00:00:00"),
-    "five": list("abcde"),
-    "long.zip": f"{'long/' * 17}s.zip",
-    "other account": "1.dkr.ecr.us.amazonaws.com/other-x",
-    "twice": ["score", "score"],
-    "checkbox": "checkbox",
+    "two words": "Two words", "past": plain("2020-01-01 00:00:00"), "moment": plain("2021-01-01 00:00:00"),
+    "far": plain("2066-01-01 00:00:00"), "five": list("abcde"), "long.zip": f"{'long/' * 17}s.zip",
+    "other account": "1.dkr.ecr.us.amazonaws.com/other-x", "twice": ["score", "score"], "checkbox": "checkbox",
     "NUL in a list": ["a\0b", {"a": "\0"}],
-}
+}  # fmt: skip
 
 
 def alter(*changes: tuple[str, Any], config: Config = CONFIG) -> Config:
