@@ -52,9 +52,9 @@ class HubDataset(Storage):
         if head != self._head:
             listed = repeat_call(lambda: self._list_tree(head), self._repository)
             if PACK in listed and listed[PACK] not in self._blobs:
-                self._fetch(head, [PACK], listed)
+                self._fetch(head, {listed[PACK]: PACK})
             self._unpack(listed)
-            self._fetch(head, [path for path, blob in listed.items() if blob not in self._blobs], listed)
+            self._fetch(head, {blob: path for path, blob in listed.items() if blob not in self._blobs})
             self._head, self._tree = head, listed
         return {path: self._blobs[blob] for path, blob in self._tree.items() if path != PACK}
 
@@ -94,12 +94,14 @@ class HubDataset(Storage):
             if isinstance(entry, RepoFile) and not entry.lfs and not entry.path.startswith(skipped)
         }
 
-    def _fetch(self, head: str, paths: list[str], tree: Mapping[str, str]) -> None:
+    def _fetch(self, head: str, paths: Mapping[str, str]) -> None:
+        """Fetch git objects, each by one of its paths."""
         with ThreadPoolExecutor(_THREADS) as pool:
-            for path, data in zip(paths, pool.map(lambda path: self._download(head, path), paths), strict=True):
-                if _hash_blob(data) != tree[path]:
+            fetched = pool.map(lambda path: self._download(head, path), paths.values())
+            for (blob, path), data in zip(paths.items(), fetched, strict=True):
+                if _hash_blob(data) != blob:
                     raise HostError(f"{self._repository}: {path} arrived damaged; run again")
-                self._blobs[tree[path]] = data
+                self._blobs[blob] = data
 
     def _download(self, head: str, path: str) -> bytes:
         url = hf_hub_url(self._repository, path, repo_type="dataset", revision=head, endpoint=self._api.endpoint)
