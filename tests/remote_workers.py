@@ -37,27 +37,17 @@ class Operator:
         self.queue = str(server.get("/api/challenges/challenge/1/").json()["queue"])
         self.environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith(("SEGJUDGE_", "AWS_"))},
-            "AUTH_TOKEN": server.people["host"]["token"],
-            "API_SERVER": server.address,
-            "QUEUE_NAME": self.queue,
-            "CHALLENGE_PK": "1",
-            "SAVE_DIR": str(folder / "machine"),
-            "ANNOTATIONS": str(ROOT / "annotations"),
-            "POLL_SECONDS": "0.2",
-            "REQUESTS_PER_MINUTE": "100000",
-            "SWEEP_SECONDS": "1000",
-        }
+            "AUTH_TOKEN": server.people["host"]["token"], "API_SERVER": server.address, "QUEUE_NAME": self.queue,
+            "CHALLENGE_PK": "1", "SAVE_DIR": str(folder / "machine"), "ANNOTATIONS": str(ROOT / "annotations"),
+            "POLL_SECONDS": "0.2", "REQUESTS_PER_MINUTE": "100000", "SWEEP_SECONDS": "1000",
+        }  # fmt: skip
 
     def run(self, *arguments: str, expected: int = 0, **environment: str) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "segjudge.remote_challenge_evaluation", *arguments],
-            cwd=environment.pop("cwd", str(ROOT)),
-            env={**self.environment, **environment},
-            capture_output=True,
-            text=True,
-            timeout=90,
-            check=False,
-        )
+            cwd=environment.pop("cwd", str(ROOT)), env={**self.environment, **environment}, capture_output=True,
+            text=True, timeout=90, check=False,
+        )  # fmt: skip
         assert done.returncode == expected, done.stdout + done.stderr
         return done.stdout + done.stderr
 

@@ -40,13 +40,9 @@ def run(site: Path, folder: Path, *arguments: str, code: int = 0) -> str:
 def run_process(site: Path, folder: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     """Run a command with a folder of installed plug-ins."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "segjudge", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"},
-        capture_output=True,
-        text=True,
-        timeout=120,
+        [sys.executable, "-P", "-m", "segjudge", *arguments], cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"}, capture_output=True, text=True, timeout=120,
         check=False,
-    )
+    )  # fmt: skip
     assert done.returncode == code, done.stderr
     return done

@@ -344,14 +344,9 @@ _HUB = "walked in tests/platforms/hugging_face/test_push.py"
 BY_PLATFORM = {
     "codabench": {"run": _OWN, "build": _WALKED, "check": _NONE, "push": "uploads what `build` made"},
     "grand-challenge": {"build": _WALKED},
-    "hugging-face": {
-        "build": _HUB,
-        "check": _NONE,
-        "push": _HUB,
-        "worker": "walked in tests/hub/test_evaluator.py",
-    },
+    "hugging-face": {"build": _HUB, "check": _NONE, "push": _HUB, "worker": "walked in tests/hub/test_evaluator.py"},
     "github": {"check": _NONE, "worker": "walked in tests/platforms/github/test_board_worker.py"},
-}
+}  # fmt: skip
 #: The files of builds, apart from the scorers' and those of packages.
 BY_FILE = {
     "evalai": {"challenge_config.yaml", "evaluation_script.zip", "annotations/all.zip", "logo.png", "templates/N.html"},

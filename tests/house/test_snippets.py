@@ -138,14 +138,9 @@ def test_what_a_page_shows_is_what_works(page: Path, checkout: Path, stage: Path
                 script = script.replace(shown, here)
 
             done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", f"{script}pwd > {stage}/.folder"],
-                cwd=folder,
-                env=environment(stage),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+                ["bash", "-euo", "pipefail", "-c", f"{script}pwd > {stage}/.folder"], cwd=folder,
+                env=environment(stage), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            )  # fmt: skip
             assert done.returncode == 0, (
                 f"{page.name}, line {item.line}:\n{item.text}\n{done.stdout[-1500:]}{done.stderr[-3000:]}"
             )

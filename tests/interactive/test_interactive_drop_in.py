@@ -23,39 +23,31 @@ import segjudge.davisinteractive as framework
 D = "segjudge.davisinteractive"
 
 LINES = [
-    "from D.session import DavisInteractiveSession",
-    "from D.session.session import DavisInteractiveSession",
-    "from D.metrics import batched_jaccard, batched_f_measure",
-    "from D.metrics import batched_jaccard",
-    "from D.metrics.jaccard import batched_jaccard, f_measure",
-    "from D.robot import InteractiveScribblesRobot",
+    "from D.session import DavisInteractiveSession", "from D.session.session import DavisInteractiveSession",
+    "from D.metrics import batched_jaccard, batched_f_measure", "from D.metrics import batched_jaccard",
+    "from D.metrics.jaccard import batched_jaccard, f_measure", "from D.robot import InteractiveScribblesRobot",
     "import D.robot.interactive_robot; D.robot.interactive_robot.InteractiveScribblesRobot",
-    "from D.dataset import Davis",
-    "from D.dataset.davis import Davis",
+    "from D.dataset import Davis", "from D.dataset.davis import Davis",
     "from D import utils; utils.scribbles.scribbles2mask; utils.mask.combine_masks",
     "from D import utils; utils.operations.bezier_curve; utils.visualization.overlay_mask",
     "from D.utils.scribbles import scribbles2mask, annotated_frames, fuse_scribbles, is_empty, scribbles2points",
     "from D.utils.scribbles import annotated_frames_object",
-    "from D.utils.operations import bezier_curve, bresenham",
-    "from D.utils.mask import combine_masks",
+    "from D.utils.operations import bezier_curve, bresenham", "from D.utils.mask import combine_masks",
     "from D.utils.visualization import overlay_mask, draw_scribble, plot_scribble",
     "from D.evaluation import EvaluationService",
     "from D.evaluation.service import EvaluationService, ROBOT_DEFAULT_PARAMETERS",
     "import D; D.logging.set_info_level(2)",
     "from D import logging; logging.set_info_level(2); logging.verbose('seen', 1); logging.info('%s', 1)",
     "from D import logging; logging.set_verbosity(logging.INFO); assert logging.get_verbosity() == logging.INFO",
-    "from D.common import Path; Path('.').joinpath('x')",
-    "import D; D.common.Path",
+    "from D.common import Path; Path('.').joinpath('x')", "import D; D.common.Path",
     "from D.storage import LocalStorage, AbstractStorage; LocalStorage()",
     "from D.third_party import mask_api; mask_api.encode_batch_masks; mask_api.decode_batch_masks",
-    "from D.third_party.mask_api import encode_mask, decode_mask",
-    "from D.connector.remote import RemoteConnector",
+    "from D.third_party.mask_api import encode_mask, decode_mask", "from D.connector.remote import RemoteConnector",
     "from D.connector.local import LocalConnector",
     "from D.connector.fabric import ServerConnectionFabric; ServerConnectionFabric.get_connector('localhost', 'u', 's')",
-    "import D; assert D.__version__ == '1.0.4'",
-    "from D.dataset import Davis; assert len(Davis.sets['val']) == 30",
+    "import D; assert D.__version__ == '1.0.4'", "from D.dataset import Davis; assert len(Davis.sets['val']) == 30",
     "from D.dataset import Davis; assert Davis.dataset['bear']['num_objects'] == 1",
-]
+]  # fmt: skip
 
 
 def named(line: str) -> str:

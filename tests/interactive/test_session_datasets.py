@@ -66,18 +66,14 @@ def test_what_a_root_lacks_is_named(
         (davis / "Annotations/480p/bear").mkdir()
         (davis / "Annotations/480p/bear/00000.png").touch()
     works = {
-        "an empty root": lambda: dataset.Davis(""),
-        "no folder": lambda: dataset.Davis.existing("nowhere"),
-        "a sequence twice": lambda: opened.sequences("trainval"),
-        "no subset": lambda: opened.sequences("nobody"),
-        "no sequence": lambda: opened.dataset["nobody"],
-        "no files": lambda: opened.check_files(["bear"]),
+        "an empty root": lambda: dataset.Davis(""), "no folder": lambda: dataset.Davis.existing("nowhere"),
+        "a sequence twice": lambda: opened.sequences("trainval"), "no subset": lambda: opened.sequences("nobody"),
+        "no sequence": lambda: opened.dataset["nobody"], "no files": lambda: opened.check_files(["bear"]),
         "a mask too few": lambda: opened.check_files(["bear"]),
         "another root": lambda: dataset.Davis(tmp_path).check_files([]),
-        "no masks": lambda: opened.load_annotations("bear"),
-        "no images": lambda: opened.load_images("bear"),
+        "no masks": lambda: opened.load_annotations("bear"), "no images": lambda: opened.load_images("bear"),
         "no scribbles": lambda: opened.load_scribble("box", 9),
-    }
+    }  # fmt: skip
     outcome = outcome_of(works[about]).replace(str(davis), "DAVIS").replace(str(tmp_path), "ELSEWHERE")
     assert outcome == sentence
 

@@ -67,14 +67,10 @@ class Fleet:
         """Start a worker, as its service manager restarts it."""
         environment = {
             **{key: value for key, value in os.environ.items() if not key.startswith("SEGJUDGE_")},
-            "AUTH_TOKEN": self._server.people["host"]["token"],
-            "API_SERVER": self._server.address,
-            "QUEUE_NAME": self._queue,
-            "CHALLENGE_PK": "1",
-            "SAVE_DIR": str(self._folder / place[0]),
-            "ANNOTATIONS": str(ROOT / "annotations"),
-            **self._environment,
-        }
+            "AUTH_TOKEN": self._server.people["host"]["token"], "API_SERVER": self._server.address,
+            "QUEUE_NAME": self._queue, "CHALLENGE_PK": "1", "SAVE_DIR": str(self._folder / place[0]),
+            "ANNOTATIONS": str(ROOT / "annotations"), **self._environment,
+        }  # fmt: skip
         log = open(self._folder / f"{place[0]}-{place[1]}.log", "ab")  # noqa: SIM115 - the child's
         self._alive[place] = subprocess.Popen(
             [sys.executable, "-m", "segjudge.remote_challenge_evaluation"],

@@ -21,34 +21,13 @@ _PLAIN = "plain:"
 GONE = object()
 #: What is put in the place of values, by the words that the text has for it.
 VALUES: dict[str, Any] = {
-    "gone": GONE,
-    "null": None,
-    "0": 0,
-    "2": 2,
-    "7": 7,
-    "-1": -1,
-    "2.5": 2.5,
-    "2147483648": 2**31,
-    "true": True,
-    "empty": "",
-    "blank": " ",
-    "text": "text",
-    "'1'": "1",
-    "300 letters": "x" * 300,
-    "NUL": "a\0b",
-    "half a character": "a\ud800b",
-    "date": _PLAIN + "2026-01-01",
-    "moment": _PLAIN + "2026-01-01 00:00:00",
-    "late": _PLAIN + "2047-01-01 00:00:00",
-    "moment with a zone": _PLAIN + "2026-01-01 12:30:00+02:00",
-    "moment in quotes": "2026-01-01 12:30:00",
-    "nan": _PLAIN + ".nan",
-    "[]": [],
-    "[text, 7, null]": ["text", 7, None],
-    "[{}]": [{}],
-    "{}": {},
-    "{a: 1}": {"a": 1},
-}
+    "gone": GONE, "null": None, "0": 0, "2": 2, "7": 7, "-1": -1, "2.5": 2.5, "2147483648": 2**31, "true": True,
+    "empty": "", "blank": " ", "text": "text", "'1'": "1", "300 letters": "x" * 300, "NUL": "a\0b",
+    "half a character": "a\ud800b", "date": _PLAIN + "2026-01-01", "moment": _PLAIN + "2026-01-01 00:00:00",
+    "late": _PLAIN + "2047-01-01 00:00:00", "moment with a zone": _PLAIN + "2026-01-01 12:30:00+02:00",
+    "moment in quotes": "2026-01-01 12:30:00", "nan": _PLAIN + ".nan", "[]": [],
+    "[text, 7, null]": ["text", 7, None], "[{}]": [{}], "{}": {}, "{a: 1}": {"a": 1},
+}  # fmt: skip
 
 
 def plain(text: str) -> str:

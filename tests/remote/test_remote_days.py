@@ -185,16 +185,11 @@ def test_a_day_with_submissions_of_every_outcome(day: Day) -> None:
         "08:33:00 stopped",
     ]
     assert day.read_jobs() == {
-        "finished": [1, 14, 20, 31],
-        "failed": [2, 2, 3],
-        "failed for a fault of ours, 2 failures, 2 evaluations": [4, 5, 10, 12],
-        "failed, 0 evaluations": [6, 7],
-        "failed for a fault of ours, 2 failures, 0 evaluations": [8],
-        "failed, 2 evaluations, 1 delays": [9, 17],
-        "finished, 3 delays": [11],
-        "finished, 2 evaluations": [13, 15, 16],
-        "cancelled, 0 reports": [32],
-    }
+        "finished": [1, 14, 20, 31], "failed": [2, 2, 3],
+        "failed for a fault of ours, 2 failures, 2 evaluations": [4, 5, 10, 12], "failed, 0 evaluations": [6, 7],
+        "failed for a fault of ours, 2 failures, 0 evaluations": [8], "failed, 2 evaluations, 1 delays": [9, 17],
+        "finished, 3 delays": [11], "finished, 2 evaluations": [13, 15, 16], "cancelled, 0 reports": [32],
+    }  # fmt: skip
     assert day.list_files() == LEFT
 
 

@@ -198,27 +198,22 @@ def test_starts_that_fail(day: Day) -> None:
     steps, events = day.take()
     assert not steps
     assert events == [
-        "token: accepted by http://127.0.0.1:1",
-        "queue: queue belongs to challenge 1",
+        "token: accepted by http://127.0.0.1:1", "queue: queue belongs to challenge 1",
         "challenge: Things, remote evaluation; the token belongs to a host",
-        "phase 1: dev, FOLDER/annotations/dev.zip, test",
-        "phase 2: own, its own truth, all, secret",
+        "phase 1: dev, FOLDER/annotations/dev.zip, test", "phase 2: own, its own truth, all, secret",
         "StartError: /nowhere/dev.zip: there is no annotation file for dev; set ANNOTATIONS",
         "StartError: SAVE_DIR FOLDER/annotations/dev.zip/machine: FOLDER/annotations/dev.zip is not a folder",
         "StartError: CHALLENGE_PK is 1, but the queue belongs to challenge 7",
         "StartError: This challenge runs code that participants upload, so another worker scores it, not this one.",
         "StartError: This challenge has remote_evaluation: False, so EvalAI's own worker scores it too, and both would report. Push it with --variant remote.",
-        "StartError: QUEUE_NAME: there is no queue",
-        "TokenRefusedError: Invalid token",
+        "StartError: QUEUE_NAME: there is no queue", "TokenRefusedError: Invalid token",
         "StartError: http://127.0.0.1:1: no phases",
         "StartError: challenge_config.yaml has no phase more: its submissions would fail",
         "own: EvalAI and challenge_config.yaml differ in the number of splits, 1 and 2; push the challenge again",
+        f"StartError: {LABELS}", f"08:00:00 not ready: {LABELS} (again in 2 s)",
+        f"08:00:02 not ready: {LABELS} (again in 2 s)", f"08:00:04 not ready: {LABELS} (again in 2 s)",
         f"StartError: {LABELS}",
-        f"08:00:00 not ready: {LABELS} (again in 2 s)",
-        f"08:00:02 not ready: {LABELS} (again in 2 s)",
-        f"08:00:04 not ready: {LABELS} (again in 2 s)",
-        f"StartError: {LABELS}",
-    ]
+    ]  # fmt: skip
 
 
 def test_a_day_with_a_machine_in_trouble(day: Day) -> None:
@@ -397,16 +392,11 @@ def test_starts_and_what_ends_them(day: Day) -> None:
     steps, events = day.take()
     assert not steps
     assert events == [
-        "08:30:00 start: as usual",
-        "serves 8000 3",
-        "08:40:00 stopped",
-        "08:40:00 start: as usual",
+        "08:30:00 start: as usual", "serves 8000 3", "08:40:00 stopped", "08:40:00 start: as usual",
         "SettingsError: HEALTH_PORT 8000: cannot be used (Address already in use)",
-        "token: accepted by http://127.0.0.1:1",
-        "queue: queue belongs to challenge 1",
+        "token: accepted by http://127.0.0.1:1", "queue: queue belongs to challenge 1",
         "challenge: Things, remote evaluation; the token belongs to a host",
-        "phase 1: dev, FOLDER/annotations/dev.zip, test",
-        "annotations of dev: read",
-    ]
+        "phase 1: dev, FOLDER/annotations/dev.zip, test", "annotations of dev: read",
+    ]  # fmt: skip
     assert not day.read_jobs()
     assert day.list_files() == LEFT

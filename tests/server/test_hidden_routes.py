@@ -73,19 +73,13 @@ def list_values(stage: Stage) -> dict[str, list[object]]:
     store = stage.services.store
     phases, challenge = store.phases(1), stage.services.submissions.challenge_of(stage.services.submissions.get(1))
     return {
-        "challenge": [1],
-        "phase": [phase.id for phase in phases],
-        "slug": [phase.slug for phase in phases],
+        "challenge": [1], "phase": [phase.id for phase in phases], "slug": [phase.slug for phase in phases],
         "split": [split.id for phase in phases for split in store.splits_of(phase.id)],
         "submission": [row.id for row in sorted(store.find(Submission), key=lambda row: row.phase_id)],
-        "leaderboard": [1],
-        "team": [team.id for team in store.find(Team)],
-        "queue": [challenge.queue],
-        "time": ["all", "past", "present", "future"],
-        "approved": ["approved"],
-        "published": ["public"],
+        "leaderboard": [1], "team": [team.id for team in store.find(Team)], "queue": [challenge.queue],
+        "time": ["all", "past", "present", "future"], "approved": ["approved"], "published": ["public"],
         "page": ["leaderboard", "overview", "submit"],
-    }
+    }  # fmt: skip
 
 
 def fill(path: str, values: dict[str, list[object]]) -> Iterator[str]:

@@ -21,17 +21,12 @@ USERS = ("", "aurora", "host")
 LOGGED_OUT = '{"detail":"Authentication credentials were not provided."}'
 #: What differs from run to run → what stands in its place.
 VARYING = {
-    r"http://127\.0\.0\.1:\d+": "ADDRESS",
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z": "MOMENT",
-    r"-rehearsal-[0-9a-f]{8}": "-rehearsal-RANDOM",
-    r"\b[0-9a-f]{64}\b": "TOKEN",
-    r"\b[0-9a-f]{32}\b": "ID",
-    r"expires=\d+&signature=[\w-]+": "SIGNED",
-    r"rehearsal/[0-9a-f]{16}": "rehearsal/DIGEST",
-    r"Host_\d{5}_Team": "HOST_TEAM",
-    r'"receipt_handle": "[^"]+"': '"receipt_handle": "HANDLE"',
+    r"http://127\.0\.0\.1:\d+": "ADDRESS", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z": "MOMENT",
+    r"-rehearsal-[0-9a-f]{8}": "-rehearsal-RANDOM", r"\b[0-9a-f]{64}\b": "TOKEN", r"\b[0-9a-f]{32}\b": "ID",
+    r"expires=\d+&signature=[\w-]+": "SIGNED", r"rehearsal/[0-9a-f]{16}": "rehearsal/DIGEST",
+    r"Host_\d{5}_Team": "HOST_TEAM", r'"receipt_handle": "[^"]+"': '"receipt_handle": "HANDLE"',
     r'"execution_time": [\d.e-]+': '"execution_time": 0',
-}
+}  # fmt: skip
 
 
 def shorten(value: Any) -> Any:

@@ -249,24 +249,18 @@ def test_the_beginning_alone(serve: Serve) -> None:
 FLIPPED = DATA[:99_999] + bytes([DATA[99_999] ^ 1]) + DATA[100_000:]
 
 LIES = {
-    "empty": sends(answered(b"")),
-    "headless": sends(b"HTTP/1.1 200 OK\r\nContent-Type: application/zip\r\n"),
-    "length-cut": sends(b"HTTP/1.1 200 OK\r\nContent-Length: 1"),
-    "flipped": sends(answered(FLIPPED)),
+    "empty": sends(answered(b"")), "headless": sends(b"HTTP/1.1 200 OK\r\nContent-Type: application/zip\r\n"),
+    "length-cut": sends(b"HTTP/1.1 200 OK\r\nContent-Length: 1"), "flipped": sends(answered(FLIPPED)),
     "html": sends(answered(b"<html>please log in</html>")),
     "html-cut": sends(answered(b"<html>please log in</html>", length=len(DATA))),
-    "shorter": sends(answered(DATA[:1000])),
-    "longer": sends(answered(DATA, length=len(DATA) + 100)),
+    "shorter": sends(answered(DATA[:1000])), "longer": sends(answered(DATA, length=len(DATA) + 100)),
     "no-length": sends(b"HTTP/1.1 200 OK\r\n\r\n" + DATA[:7777]),
-    "huge-length": sends(answered(DATA, length=10**15)),
-    "absurd-length": sends(answered(DATA, length=10**40)),
+    "huge-length": sends(answered(DATA, length=10**15)), "absurd-length": sends(answered(DATA, length=10**40)),
     "negative-length": sends(answered(DATA, length=-5)),
     "chunk": sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n" + DATA[:16] + b"\r\nzz\r\n"),
     "chunk-cut": sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n" + DATA[:99]),
     "chunk-below-nothing": sends(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n" + DATA[:99]),
-    "reset": resets,
-    "nothing": sends(b""),
-    "not-http": sends(b"SSH-2.0-OpenSSH\r\n"),
+    "reset": resets, "nothing": sends(b""), "not-http": sends(b"SSH-2.0-OpenSSH\r\n"),
     "header-bomb": sends(b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: 1\r\n" % n for n in range(1000)) + b"\r\n"),
     "long-header": sends(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n"),
     "file-redirect": sends(answered(b"", "302 X", "Location: file:///etc/passwd")),
@@ -274,7 +268,7 @@ LIES = {
     "redirect-loop": sends(answered(b"", "302 X", "Location: /x")),
     "another-range": sends(answered(DATA[:10], "206 X", f"Content-Range: bytes 500-509/{len(DATA)}")),
     "endless-416": sends(answered(b"", "416 X")),
-}
+}  # fmt: skip
 
 
 #: Reasons that a line is left for ever; those of Python's client are its own.

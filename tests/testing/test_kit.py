@@ -50,14 +50,10 @@ def run_kit(folder: Path, name: str, changes: dict[str, tuple[str, str]] | None 
     for stem, document in documents.items():
         (folder / f"{stem}.json").write_text(json.dumps(document))
     done = subprocess.run(
-        [sys.executable, "-P", "-c", PROGRAM, name],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"},
-        capture_output=True,
-        text=True,
-        timeout=200,
+        [sys.executable, "-P", "-c", PROGRAM, name], cwd=folder,
+        env={**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"}, capture_output=True, text=True, timeout=200,
         check=False,
-    )
+    )  # fmt: skip
     assert not done.returncode or "AssertionError: " in done.stderr, done.stderr
     return done.stderr.partition("AssertionError: ")[2]
 

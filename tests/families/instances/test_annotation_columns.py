@@ -39,15 +39,11 @@ def annotation(draw: random.Random, number: int, size: tuple[int, int]) -> dict[
         {"counts": [cut, height * width - cut], "size": [height, width]},
     ]
     row = {
-        "segmentation": shapes[kind],
-        "area": draw.choice([draw.uniform(0, 99), 7, 0.1, 1e-9, 123456.75]),
-        "iscrowd": draw.choice([0, 0, 1]),
-        "image_id": draw.randrange(1, 4),
-        "bbox": [draw.uniform(0, 9) for _ in range(4)],
-        "category_id": draw.choice([2, 5, 77]),
-        "id": 10 * number,
+        "segmentation": shapes[kind], "area": draw.choice([draw.uniform(0, 99), 7, 0.1, 1e-9, 123456.75]),
+        "iscrowd": draw.choice([0, 0, 1]), "image_id": draw.randrange(1, 4),
+        "bbox": [draw.uniform(0, 9) for _ in range(4)], "category_id": draw.choice([2, 5, 77]), "id": 10 * number,
         "note": draw.choice(["é\n", None, {"a": [1]}]),
-    }
+    }  # fmt: skip
     for key in ("area", "iscrowd", "bbox", "note"):
         if draw.random() < 0.1:
             del row[key]
@@ -155,24 +151,17 @@ def changed(**values: Any) -> Any:
 
 
 UNUSUAL: dict[str, Any] = {
-    "an unlisted image": changed(image_id=9),
-    "an id twice": changed(id=40),
-    "a long id": changed(id=1 << 62),
-    "no area": changed(area=None),
-    "a short box": changed(bbox=[1, 2, 3]),
-    "an empty box": changed(bbox=[]),
+    "an unlisted image": changed(image_id=9), "an id twice": changed(id=40), "a long id": changed(id=1 << 62),
+    "no area": changed(area=None), "a short box": changed(bbox=[1, 2, 3]), "an empty box": changed(bbox=[]),
     "another size": changed(segmentation={"size": [9, 12], "counts": compress([108])}),
     "broken runs": changed(segmentation={"size": [9, 11], "counts": "2P"}),
     "two corners": changed(segmentation=[[1, 2, 3, 4]]),
-    "a far corner": changed(segmentation=[[1, 2, 3, 4, 5, 1e6]]),
-    "no polygon": changed(segmentation=[]),
-    "keypoints": changed(keypoints=[1, 2, 2], num_keypoints=1),
-    "a distance": changed(distance=3.5),
-    "occlusion": changed(hidden=0.5),
-    "no annotations": lambda content: content.update(annotations=[]),
+    "a far corner": changed(segmentation=[[1, 2, 3, 4, 5, 1e6]]), "no polygon": changed(segmentation=[]),
+    "keypoints": changed(keypoints=[1, 2, 2], num_keypoints=1), "a distance": changed(distance=3.5),
+    "occlusion": changed(hidden=0.5), "no annotations": lambda content: content.update(annotations=[]),
     "no images": lambda content: content.pop("images"),
     "keypoints of a category": lambda content: content["categories"][0].update(keypoints=["nose"]),
-}
+}  # fmt: skip
 
 
 POINTS = list(range(51))

@@ -40,15 +40,11 @@ TRUTH = {
     "categories": [{"id": 1, "name": "bed"}],
     "annotations": [
         {
-            "id": 1,
-            "image_id": 1,
-            "category_id": 1,
-            "area": 100,
-            "iscrowd": 0,
+            "id": 1, "image_id": 1, "category_id": 1, "area": 100, "iscrowd": 0,
             "segmentation": {"size": [HEIGHT, WIDTH], "counts": rle.compress([5, 100, PIXELS - 105])},
         }
     ],
-}
+}  # fmt: skip
 
 
 def record(segmentation: Any = None, **others: Any) -> dict[str, Any]:
@@ -231,22 +227,13 @@ NUMBERS = {
 }  # fmt: skip
 MARK = "@number@"
 PLACES: dict[str, Any] = {
-    "score": record(score=MARK),
-    "image": record(image_id=MARK),
-    "category": record(category_id=MARK),
+    "score": record(score=MARK), "image": record(image_id=MARK), "category": record(category_id=MARK),
     "height": record({"size": [MARK, WIDTH], "counts": EMPTY}),
-    "width": record({"size": [HEIGHT, MARK], "counts": EMPTY}),
-    "size": record({"size": MARK, "counts": EMPTY}),
-    "counts": with_counts(MARK),
-    "run": with_counts([MARK, 0]),
-    "corner": record([[1, 1, MARK, 5, 9, 9]]),
-    "ring": record([MARK]),
-    "mask": record(MARK),
-    "box": record(bbox=[1, 1, MARK, 5]),
-    "area": record(area=MARK),
-    "note": record(note=MARK),
-    "record": MARK,
-}
+    "width": record({"size": [HEIGHT, MARK], "counts": EMPTY}), "size": record({"size": MARK, "counts": EMPTY}),
+    "counts": with_counts(MARK), "run": with_counts([MARK, 0]), "corner": record([[1, 1, MARK, 5, 9, 9]]),
+    "ring": record([MARK]), "mask": record(MARK), "box": record(bbox=[1, 1, MARK, 5]), "area": record(area=MARK),
+    "note": record(note=MARK), "record": MARK,
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("error")

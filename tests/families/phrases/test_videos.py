@@ -33,20 +33,14 @@ AP = {
 
 #: The script's names for its numbers of masks.
 OFFICIAL = {
-    **AP,
-    "cgF1": ("cgF1", "video_mask_demo_cgf1_micro_50_95"),
-    "cgF1@0.5": ("cgF1", "video_mask_demo_cgf1_micro_50"),
-    "cgF1@0.75": ("cgF1", "video_mask_demo_cgf1_micro_75"),
-    "pmF1": ("cgF1", "video_mask_demo_positive_micro_f1_50_95"),
-    "IL_MCC": ("cgF1", "video_mask_demo_ilmcc_50_95"),
-    "pHOTA": ("pHOTA", "video_mask_all_phrase_HOTA"),
-    "pDetA": ("pHOTA", "video_mask_all_phrase_DetA"),
-    "pAssA": ("pHOTA", "video_mask_all_phrase_AssA"),
-    "TETA": ("TETA", "video_mask_teta"),
-    "LocA": ("TETA", "video_mask_loc_a"),
-    "AssocA": ("TETA", "video_mask_assoc_a"),
+    **AP, "cgF1": ("cgF1", "video_mask_demo_cgf1_micro_50_95"),
+    "cgF1@0.5": ("cgF1", "video_mask_demo_cgf1_micro_50"), "cgF1@0.75": ("cgF1", "video_mask_demo_cgf1_micro_75"),
+    "pmF1": ("cgF1", "video_mask_demo_positive_micro_f1_50_95"), "IL_MCC": ("cgF1", "video_mask_demo_ilmcc_50_95"),
+    "pHOTA": ("pHOTA", "video_mask_all_phrase_HOTA"), "pDetA": ("pHOTA", "video_mask_all_phrase_DetA"),
+    "pAssA": ("pHOTA", "video_mask_all_phrase_AssA"), "TETA": ("TETA", "video_mask_teta"),
+    "LocA": ("TETA", "video_mask_loc_a"), "AssocA": ("TETA", "video_mask_assoc_a"),
     "ClsA": ("TETA", "video_mask_cls_a"),
-}
+}  # fmt: skip
 #: Cases that the official rules refuse, because some of the script's evaluators stop or give no number.
 STOPPED = ("no-predictions", "unknown-video", "no-pair-list", "short-list", "no-areas", "no-boxes")
 

@@ -33,21 +33,14 @@ def make_nifti(labels: Any = TRUTH, **fields: Any) -> bytes:
     spacing = fields.get("pixdim", (1.0, 1.0, 2.0))
     header = bytearray(348)
     places: dict[str, tuple[str, int, Any]] = {
-        "sizeof_hdr": ("i", 0, 348),
-        "dim": ("8h", 40, (3, x, y, z, 1, 1, 1, 1)),
-        "datatype": ("h", 70, _CODES[labels.dtype.str[1:]]),
-        "qfac": ("f", 76, 1.0),
-        "pixdim": ("3f", 80, spacing),
-        "vox_offset": ("f", 108, 352.0),
-        "scl_slope": ("f", 112, 1.0),
-        "scl_inter": ("f", 116, 0.0),
-        "xyzt_units": ("B", 123, 2),
-        "qform_code": ("h", 252, 0),
-        "sform_code": ("h", 254, 1),
+        "sizeof_hdr": ("i", 0, 348), "dim": ("8h", 40, (3, x, y, z, 1, 1, 1, 1)),
+        "datatype": ("h", 70, _CODES[labels.dtype.str[1:]]), "qfac": ("f", 76, 1.0), "pixdim": ("3f", 80, spacing),
+        "vox_offset": ("f", 108, 352.0), "scl_slope": ("f", 112, 1.0), "scl_inter": ("f", 116, 0.0),
+        "xyzt_units": ("B", 123, 2), "qform_code": ("h", 252, 0), "sform_code": ("h", 254, 1),
         "quatern": ("6f", 256, (0.0,) * 6),
         "srow": ("12f", 280, (spacing[0], 0, 0, 0, 0, spacing[1], 0, 0, 0, 0, spacing[2], 0)),
         "magic": ("4s", 344, b"n+1\0"),
-    }
+    }  # fmt: skip
     for name, (form, place, value) in places.items():
         stated = fields.get(name, value)
         struct.pack_into(order + form, header, place, *(stated if isinstance(stated, tuple) else (stated,)))

@@ -63,20 +63,11 @@ def _save_bitmap() -> bytes:
 
 
 FILES: dict[str, bytes] = {
-    "logo.png": png(drawn("#.", ".#")),
-    "wide.png": png(np.zeros((1, 200), np.uint8)),
-    "logo.bmp": b"BM",
-    "picture.bmp": _save_bitmap(),
-    "half.png": png(np.arange(4096, dtype=np.uint8).reshape(64, 64))[:-40],
-    "text.md": b"text",
-    "empty.md": b"",
-    "nul.md": b"a\n\0b",
-    "latin.md": b"\xe9",
-    "folder/file.md": b"text",
-    "program.zip": zipped(PROGRAM),
-    "truth.zip": zipped({"truth.txt": "1"}),
-    "odd.zip": b"odd",
-}
+    "logo.png": png(drawn("#.", ".#")), "wide.png": png(np.zeros((1, 200), np.uint8)), "logo.bmp": b"BM",
+    "picture.bmp": _save_bitmap(), "half.png": png(np.arange(4096, dtype=np.uint8).reshape(64, 64))[:-40],
+    "text.md": b"text", "empty.md": b"", "nul.md": b"a\n\0b", "latin.md": b"\xe9", "folder/file.md": b"text",
+    "program.zip": zipped(PROGRAM), "truth.zip": zipped({"truth.txt": "1"}), "odd.zip": b"odd",
+}  # fmt: skip
 
 
 def encrypt(data: bytes) -> bytes:

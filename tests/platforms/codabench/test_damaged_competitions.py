@@ -40,25 +40,12 @@ def examine(config: Any, files: Mapping[str, bytes] | None = None, path: str = "
 
 
 OTHERS = VALUES | {
-    "1": 1,
-    "1.5": 1.5,
-    "'0'": "0",
-    "'2'": "2",
-    "[0]": [0],
-    "[1]": [1],
-    "[9]": [9],
-    "10": 10,
-    "11": 11,
-    "601": 601,
-    "200 letters": "x" * 200,
-    "240 letters": "x" * 240,
-    "400 letters": f"{'x' * 400}@example.org",
-    "the key of something": UUID,
-    "past": "2020-01-01",
-    "nan in it": {"size": {"selection": [plain(".nan")]}},
+    "1": 1, "1.5": 1.5, "'0'": "0", "'2'": "2", "[0]": [0], "[1]": [1], "[9]": [9], "10": 10, "11": 11, "601": 601,
+    "200 letters": "x" * 200, "240 letters": "x" * 240, "400 letters": f"{'x' * 400}@example.org",
+    "the key of something": UUID, "past": "2020-01-01", "nan in it": {"size": {"selection": [plain(".nan")]}},
     "half in it": {"size": {**CONFIG["fact_sheet"]["size"], "title": "a\ud800"}},
     "NUL in it": {"size": {**CONFIG["fact_sheet"]["size"], "title": "a\0"}},
-}
+}  # fmt: skip
 
 
 def alter(*changes: tuple[str, Any], config: Config = CONFIG) -> Config:

@@ -160,16 +160,12 @@ def competition(
     document = {**copy.deepcopy(COMPETITION), **changes}
     document["leaderboards"][0] |= board or {}
     return {
-        "competition.yaml": document,
-        "logo.png": ("PNG", (2, 1)),
-        "terms.html": PAGE,
+        "competition.yaml": document, "logo.png": ("PNG", (2, 1)), "terms.html": PAGE,
         "scoring_program.zip": [["metadata.yaml", "score.py", "evaluation_script"], METADATA],
-        "pages/description.html": PAGE,
-        "pages/evaluation_details.html": explained(*explain),
+        "pages/description.html": PAGE, "pages/evaluation_details.html": explained(*explain),
         "pages/submission_guidelines.html": PAGE,
-        **{f"reference_data/{reference[1]['phase']}.zip": reference for reference in references},
-        **(more or {}),
-    }
+        **{f"reference_data/{reference[1]['phase']}.zip": reference for reference in references}, **(more or {}),
+    }  # fmt: skip
 
 
 REFERENCE, SECOND_REFERENCE = reference_of("first", "First", 100), reference_of("second", "Second", 480)

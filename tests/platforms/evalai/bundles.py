@@ -80,19 +80,11 @@ CONFIG: Config = {
 }  # fmt: skip
 SCRIPT = {"__init__.py": "from .main import evaluate\n", "main.py": "def evaluate(*_):\n    return {}\n"}
 FILES: dict[str, bytes] = {
-    "text.html": b"<p>text</p>",
-    "blank.html": b" \n",
-    "nul.html": b"a\0b",
-    "latin.html": b"\xe9",
-    **dict.fromkeys(("empty.html", "empty.png", "empty.zip"), b""),
-    "logo.png": png(drawn("#.")),
-    "odd.png": b"odd",
-    "truth.txt": b"1",
-    "script.zip": zipped(SCRIPT),
-    "odd.zip": b"odd",
-    "bare.zip": zipped({"script/__init__.py": ""}),
-    f"{'long/' * 17}s.zip": zipped(SCRIPT),
-}
+    "text.html": b"<p>text</p>", "blank.html": b" \n", "nul.html": b"a\0b", "latin.html": b"\xe9",
+    **dict.fromkeys(("empty.html", "empty.png", "empty.zip"), b""), "logo.png": png(drawn("#.")), "odd.png": b"odd",
+    "truth.txt": b"1", "script.zip": zipped(SCRIPT), "odd.zip": b"odd",
+    "bare.zip": zipped({"script/__init__.py": ""}), f"{'long/' * 17}s.zip": zipped(SCRIPT),
+}  # fmt: skip
 
 
 def read_files(path: Path) -> dict[str, bytes]:

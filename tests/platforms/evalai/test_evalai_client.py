@@ -41,15 +41,9 @@ def client_of(server: Rehearsal, home: Path, who: str) -> Client:
             "LANG": "C.UTF-8",
         }
         done = subprocess.run(
-            [PYTHON, str(ROOT / "tests/evalai_client.py"), *arguments],
-            env=environment,
-            cwd=home,
-            input=answer,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+            [PYTHON, str(ROOT / "tests/evalai_client.py"), *arguments], env=environment, cwd=home, input=answer,
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
         assert "Traceback" not in done.stderr, done.stderr
         return done.stdout + done.stderr
 

@@ -57,13 +57,9 @@ def segjudge(fork: Path, server: Rehearsal, *arguments: str, **environment: str)
     if arguments[0] == "push" and "--kernel" not in arguments:
         arguments = (*arguments, "--no-kernel")  # each test has a home of its own, so its compiler would be fetched
     return subprocess.run(
-        [sys.executable, "-m", "segjudge", *arguments, "--bundle", str(fork)],
-        cwd=ROOT,
-        env={**known_environment(fork, server), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [sys.executable, "-m", "segjudge", *arguments, "--bundle", str(fork)], cwd=ROOT,
+        env={**known_environment(fork, server), **environment}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
 
 
 @pytest.mark.long
