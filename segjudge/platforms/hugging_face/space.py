@@ -117,6 +117,8 @@ class Space:
             return f"not accepted: {rows.refusals[number].reason}"
         if number in rows.disqualifications:
             return f"removed by the organisers: {rows.disqualifications[number].reason}"
+        if number in rows.refusals:
+            return f"not accepted: {rows.refusals[number].reason}"
         if number in rows.withdrawals:
             return "withdrawn"
         if number in waiting:
