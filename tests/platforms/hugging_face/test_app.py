@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import socket
@@ -17,16 +19,16 @@ import pytest
 import requests
 from huggingface_hub import HfApi
 
+from segjudge.cli import main
 from segjudge.ledger.hub_dataset import HubDataset
-from segjudge.ledger.ledger import Ledger
-from segjudge.ledger.rows import LedgerEntry, RunOutcome
+from segjudge.ledger.rows import LedgerEntry, RunOutcome, entry_path, outcome_path, to_bytes
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.hugging_face.settings import find_rules
-from tests.browser import chromium, faint_texts, needs_chromium
+from tests.browser import chromium, needs_chromium
 from tests.builders import ROOT
 from tests.hub.played import PlayedHub
 
-from .boards import OWNER, REPOSITORY, make_challenge, open_hub, push, submissions_of
+from .boards import OWNER, REPOSITORY, make_challenge, open_hub, push
 
 pytestmark = [pytest.mark.long, needs_chromium]
 HOSTILE = '<img src=x onerror="document.title=1">${document.title=2}{{constructor}}'
@@ -117,9 +119,21 @@ def browser() -> Iterator[Any]:
 
 def open_page(browser: Any, address: str) -> Any:
     page = browser.new_context(viewport=PHONE).new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(1000 * SECONDS)
     page.goto(address)
     page.get_by_role("tab", name="Leaderboard").wait_for()
+    return page
+
+
+def open_board(browser: Any, address: str, rows: int) -> Any:
+    """Open the page until its leaderboard has some rows: the Space shows for some seconds what it has read."""
+    page = open_page(browser, address)
+    for _ in range(SECONDS):
+        page.get_by_role("heading", name="val / val").wait_for()
+        if page.locator(".board tbody tr").count() >= rows:
+            break
+        time.sleep(1)
+        page.reload()
     return page
 
 
@@ -148,23 +162,62 @@ def submit(page: Any, file: Path, method: str) -> str:
     return str(answer.inner_text())
 
 
+def widths_of(page: Any) -> list[int]:
+    """Return the widths of the document and of the window."""
+    widths: list[int] = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    return widths
+
+
 def test_a_submission_goes_from_the_form_to_the_board(
-    hub: PlayedHub, challenge: Path, address: str, browser: Any
+    hub: PlayedHub, challenge: Path, address: str, browser: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = open_page(browser, address)
     page.get_by_text("No submissions yet.").wait_for()
-    page.screenshot(path="/tmp/p1.png")
     log_in(page, "b2")
-    (sample,) = challenge.glob("examples/*/good.zip")
-    said = submit(page, sample, HOSTILE)
-    page.screenshot(path="/tmp/p2.png")
-    assert said.startswith("Submission 1 was stored.")
+    (sample,) = challenge.glob("examples/*/poor.zip")
+    assert submit(page, sample, HOSTILE).startswith("Submission 1 was stored.")
     open_tab(page, "My submissions")
     page.get_by_text("next", exact=True).wait_for()
-    page.screenshot(path="/tmp/p3.png")
-    print(submissions_of(hub))
-    assert page.title() == "Cats"
-    open_tab(page, "Rules")
-    time.sleep(1)
-    page.screenshot(path="/tmp/p4.png")
-    print(faint_texts(page), page.title(), HfApi, HubDataset, Ledger, LedgerEntry, RunOutcome, find_bundle, find_rules)
+    assert widths_of(page) == [390, 390]
+
+    rights = {
+        f"{REPOSITORY}-submissions": "read",
+        **{f"{REPOSITORY}-{name}": "write" for name in ("results", "private")},
+    }
+    monkeypatch.setenv("HF_TOKEN", hub.add_token(OWNER, rights))
+    with contextlib.redirect_stderr(io.StringIO()) as log:
+        assert main(["worker", "--platform", "hugging-face", REPOSITORY, "--once"]) == 0, log.getvalue()
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.chdir(challenge):
+        assert main(["score", str(sample), "--phase", "val", "--json", "-"]) == 0
+    (scores,) = json.loads(out.getvalue())["result"]
+
+    visitor = open_board(browser, address, 1)
+    row = visitor.locator(".board tbody tr").first
+    assert HOSTILE in row.inner_text()
+    value = scores["val"]["J&F-Mean"]
+    assert float(row.locator("td.number").first.get_attribute("data-value")) == value
+    assert (visitor.title(), widths_of(visitor)) == ("Cats", [390, 390])
+    open_tab(page, "Leaderboard")
+    open_tab(page, "My submissions")
+    page.get_by_text(f"val: place 1 of 1, J&F-Mean {value:.4f}").wait_for()
+    page.get_by_label("Submission to withdraw").fill("1")
+    page.get_by_role("button", name="Withdraw").click()
+    page.get_by_text("Submission 1 was withdrawn.").wait_for()
+
+
+def test_a_board_of_2000_rows_is_shown_whole(hub: PlayedHub, challenge: Path, address: str, browser: Any) -> None:
+    labels = find_rules(find_bundle(str(challenge))).phases[0].boards[0].labels
+    files: dict[str, bytes] = {}
+    for number in range(101, 2101):
+        entry = LedgerEntry(number, f"k{number}", f"team {number}", "net", "val", "", "", "2027-01-01T00:00:00+00:00")
+        outcome = RunOutcome("2027-01-01", {"val": dict.fromkeys(labels, 1 / number)})
+        files |= {entry_path(number): to_bytes(entry), outcome_path(number, 1): to_bytes(outcome)}
+    storage = HubDataset(HfApi(), f"{REPOSITORY}-results")
+    storage.read()
+    storage.write(files, "rows")
+    page = open_board(browser, address, 2000)
+    assert "team 101" in page.locator(".board tbody tr").first.inner_text()
+    assert widths_of(page) == [390, 390]
+    page.get_by_role("region", name="Table: val / val").focus()
+    page.keyboard.press("End")
+    assert page.evaluate("document.activeElement.scrollTop") >= 0

@@ -127,9 +127,7 @@ def test_an_account_sees_what_became_of_its_submissions(hub: PlayedHub, challeng
     assert "0.75" not in render_boards(space.list_boards())
 
 
-def test_a_blind_phase_shows_its_day_and_no_score(
-    hub: PlayedHub, challenge: Path, file: str
-) -> None:
+def test_a_blind_phase_shows_its_day_and_no_score(hub: PlayedHub, challenge: Path, file: str) -> None:
     board = challenge / "board.yaml"
     board.write_text(f"reveal:\n  val: {datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=2)}\n")
     try:
