@@ -4,8 +4,8 @@
 
 The set is that of `instances`, and each record has a box beside its mask, as detectors write it.  Masks are written as
 texts, with smooth edges or with ragged ones and speckle, as lists of counts, and as polygons.  Keypoints are those of
-`keypoints`, five images for each of `instances`.  Each process imports the classes, loads truth and detections,
-evaluates, accumulates and summarizes, on one core.  A list in memory stays in use, as in Detectron2, MMDetection and
+`keypoints`, five images for each of `instances`.  The small set has 50 images. Each process imports the classes, loads
+truth and detections, evaluates, accumulates and summarizes, on one core.  A list in memory stays in use, as in Detectron2, MMDetection and
 torchvision's reference.  Peers are those that their interpreter has; their statistics are compared with ours.  Files are
 scored by the command, too, which also prints categories and standard errors.
 """
@@ -51,12 +51,16 @@ if way == "list":
 summary = Evaluator(iou={"segm": Segm, "bbox": Bbox, "keypoints": Keypoints}[kind](), parity_mode="strict").evaluate(*both, num_threads=1)
 print(json.dumps(list(map(float, summary.stats))))
 """
+FASTER = PROGRAM.replace("PACKAGE.cocoeval import COCOeval", "faster_coco_eval import COCOeval_faster as COCOeval")
+FASTER = FASTER.replace("PACKAGE.coco", "faster_coco_eval")
 #: The programs by name; Segjudge's is first.
 PROGRAMS = {
     "segjudge.drop_in": PROGRAM.replace("PACKAGE", "segjudge.drop_in"),
     "ultrafast-pycocotools": PROGRAM.replace("PACKAGE", "ultrafast_pycocotools"),
     "hotcoco": HOTCOCO,
     "vernier": VERNIER,
+    "faster-coco-eval": FASTER,
+    "pycocotools": PROGRAM.replace("PACKAGE", "pycocotools"),
 }
 #: The subjects of the comparison: files of truth and detections, kind, and whether the program has parsed the latter.
 CASES = {
@@ -67,6 +71,8 @@ CASES = {
     "boxes, of the first file": ("truth.json", "both.json", "bbox", "file"),
     "boxes, of a file without masks": ("truth.json", "boxes.json", "bbox", "file"),
     "boxes, of a list in memory": ("truth.json", "boxes.json", "bbox", "list"),
+    "masks, small set": ("small/truth.json", "small/both.json", "segm", "file"),
+    "boxes, small set": ("small/truth.json", "small/boxes.json", "bbox", "file"),
     "keypoints, of a file with boxes beside them": ("points/truth.json", "points/records.json", "keypoints", "file"),
 }
 #: The column of the command, and its protocol by kind.
@@ -76,8 +82,8 @@ PROTOCOLS = {
     "bbox": next(name for name, row in INSTANCE_PROTOCOLS.items() if row.boxes),
     "keypoints": keypoints.PROTOCOL,
 }
-#: The images with keypoints for each image with masks.
-POINTED = 5
+#: The images with keypoints for each image with masks, and the images of the small set.
+POINTED, FEW = 5, 50
 
 
 def main(arguments: Sequence[str] | None = None) -> Table:
@@ -91,6 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> Table:
         folder = Path(args.folder or temporary)
         if not (folder / "polygons.json").exists():
             print("{} instances, {} detections".format(*write_forms(folder, args.images)))
+        if not (folder / "small").exists():
+            (folder / "small").mkdir()
+            write_forms(folder / "small", min(FEW, args.images))
         if not (folder / "points").exists():
             (folder / "points").mkdir()
             print("{} people, {} detections".format(*keypoints.write_set(folder / "points", POINTED * args.images)))
@@ -108,10 +117,9 @@ def main(arguments: Sequence[str] | None = None) -> Table:
             for name, values in zip(known[1:], others, strict=True):
                 if any(abs(one - two) > CLOSE for one, two in zip(own, values, strict=True)):
                     print(f"{case}: {name} has {values}, here {own}")
-            rows.append(
-                [case, *(f"{least(runs[name]).cpu:.2f}" if name in runs else "" for name in (*PROGRAMS, COMMAND))]
-            )
-    return show(Table(["CPU seconds", *PROGRAMS, COMMAND], rows))
+            best = [least(runs[name]) if name in runs else None for name in (*PROGRAMS, COMMAND)]
+            rows.append([case, *(f"{run.cpu:.2f}, {run.megabytes:.0f}" if run else "" for run in best)])
+    return show(Table(["CPU seconds, MB", *PROGRAMS, COMMAND], rows))
 
 
 if __name__ == "__main__":
