@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import gradio as gr
@@ -14,6 +15,8 @@ from .settings import MOST_BYTES, SpaceSettings
 from .space import Account, Space, render_boards, render_list, render_rules, render_text
 
 _CSS = Path(__file__).with_name("files") / "space.css"
+#: The number of rows that are shown first.
+_FIRST = 100
 _LOG_IN = "Log in with your Hugging Face account to submit and to see your submissions."
 
 
@@ -29,8 +32,10 @@ def make_app(space: Space) -> gr.Blocks:
     """Return the pages of a Space."""
     rules = space.settings.rules
 
-    def show_boards() -> str:
-        return render_boards(space.list_boards())
+    def show_boards() -> Iterator[str]:
+        boards = space.list_boards()
+        yield render_boards(boards, _FIRST)  # all rows of a long leaderboard take seconds
+        yield render_boards(boards)
 
     def show_mine(profile: gr.OAuthProfile | None) -> str:
         account = _account_of(profile)

@@ -232,11 +232,15 @@ def _to_entry(request: Request) -> LedgerEntry:
 # ── HTML, in which all texts are escaped ────────────────────────────────────
 
 
-def render_boards(boards: list[Board]) -> str:
-    """Return leaderboards as HTML."""
+def render_boards(boards: list[Board], most: int | None = None) -> str:
+    """Return leaderboards as HTML, each with all or at most some rows."""
     parts = [
         Markup("<h2>{}</h2>").format(board.name)
-        + (_render_table(board.name, board.rows) if board.rows else _paragraph(board.about or "No submissions yet."))
+        + (
+            _render_table(board.name, board.rows[:most])
+            if board.rows
+            else _paragraph(board.about or "No submissions yet.")
+        )
         for board in boards
     ]
     return _wrap(Markup("").join(parts))
