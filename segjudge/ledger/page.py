@@ -23,7 +23,7 @@ def render_pages(rows: Rows, rules: Rules, now: datetime.datetime) -> dict[str, 
         rank_board(rows, phase, board, now)
         for phase in rules.phases
         for board in phase.boards
-        if phase.is_blind(now) or board.public
+        if board.public
     ]
     files = {f"{FOLDER}/index.html": render_page(make_board_page(rules.title, boards, _list_further(rows)))}
     for board in boards:

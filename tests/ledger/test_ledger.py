@@ -252,6 +252,7 @@ def test_scores_are_published_on_their_day(bench: Bench) -> None:
     bench.now = datetime.datetime(2026, 3, 31, 23, 59, tzinfo=UTC)
     ledger.publish()
     assert "page/test-dev.csv" in ledger._files
+    assert "secret" not in bench.history()
     assert teams(ledger) == []
     bench.now = datetime.datetime(2026, 4, 1, tzinfo=UTC)
     ledger.publish()
