@@ -19,12 +19,7 @@ _REMOVED = "The organisers removed these submissions from the leaderboards."
 
 def render_pages(rows: Rows, rules: Rules, now: datetime.datetime) -> dict[str, bytes]:
     """Return the files of the page by their paths."""
-    boards = [
-        rank_board(rows, phase, board, now)
-        for phase in rules.phases
-        for board in phase.boards
-        if board.public
-    ]
+    boards = [rank_board(rows, phase, board, now) for phase in rules.phases for board in phase.boards if board.public]
     files = {f"{FOLDER}/index.html": render_page(make_board_page(rules.title, boards, _list_further(rows)))}
     for board in boards:
         stem = f"{FOLDER}/{board.stem}"
