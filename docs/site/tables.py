@@ -242,6 +242,7 @@ _PURPOSES = {
     "serve": "`rehearse`",
     "interactive": "`interactive`; plots",
     "agents": "`arena`, `rehearse --agents`, `segjudge.agent`, the Gymnasium environments",
+    "hub": "`push` and `worker` on the Hugging Face Hub",
     "tables": "scores as pandas tables",
     "cluster": "`--scheduler`; truths and results at URLs and in buckets",
     "torch": "the metric for training loops",

@@ -59,6 +59,8 @@ class LVISResults:
         if isinstance(results, str | os.PathLike):
             with open(results, "rb") as file:
                 self._data = file.read()
+        elif not isinstance(results, list):
+            raise UsageError(f"results are a path or a list of records, not {type(results).__name__}")
 
     def read(self, protocol: InstanceProtocol) -> InstanceRecords:
         """Return the records of a protocol; raises SubmissionError for invalid ones."""

@@ -31,7 +31,7 @@ def test_its_results_are_those_of_lvis_api(case: str) -> None:
     assert evaluation.get_results() == pytest.approx(expected, abs=1e-9)
 
 
-def write_set(folder: Path) -> tuple[str, str]:
+def write_federated(folder: Path) -> tuple[str, str]:
     """Write a truth with federated lists, and detections with boxes."""
     truth, sent = truth_and_records(5, folder)
     document = json.loads(truth.read_text())
@@ -59,7 +59,7 @@ def test_all_its_numbers_and_lines_are_theirs(
     monkeypatch.setattr(np, "float", float, raising=False)  # which lvis-api needs
     for name in ("LVISEval", "LVISResults"):
         monkeypatch.setattr(lvis, name, getattr(lvis, name))
-    truth, sent = write_set(tmp_path)
+    truth, sent = write_federated(tmp_path)
     opened = lvis.LVIS(truth)
 
     def run() -> tuple[Any, str]:
@@ -81,7 +81,7 @@ def test_all_its_numbers_and_lines_are_theirs(
 
 
 def test_other_parameters_are_refused(tmp_path: Path) -> None:
-    evaluation = stand_in.LVISEval(*write_set(tmp_path))
+    evaluation = stand_in.LVISEval(*write_federated(tmp_path))
     evaluation.params.iou_thrs = [0.5]
     with pytest.raises(UsageError, match="iou_thrs cannot be changed"):
         evaluation.run()

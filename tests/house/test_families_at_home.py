@@ -23,7 +23,7 @@ HOMES = re.compile(r"(?:evaluation_script|segjudge|tests|benchmarks)/families/(\
 #: Protocols of the demonstration challenge and of examples in docs and tests.
 HOUSE_EXAMPLES = {"davis2017", "places2017", "coco"}
 #: Protocols whose names are also common words, datasets, evaluators or modules: they count in quotes, and behind an option.
-COMMON_WORDS = {"semantic", "components", "volumes", "vos-benchmark", "cityscapes"}
+COMMON_WORDS = {"semantic", "components", "volumes", "vos-benchmark", "cityscapes", "lvis"}
 
 
 def list_files() -> list[str]:

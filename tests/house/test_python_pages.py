@@ -14,6 +14,7 @@ import segjudge
 from segjudge import score_arrays
 from tests.builders import label_zip, written
 from tests.commands.test_drop_in import small
+from tests.commands.test_drop_in_lvis import write_federated
 from tests.data import ROOT
 from tests.families.choices import SKIPS_MISSING
 from tests.families.volumes.family import encode_volume
@@ -143,9 +144,11 @@ def test_clusters_md_merges_what_jobs_counted(
 
 
 @pytest.mark.usefixtures("folder")
-def test_switching_md_runs_each_stand_in(capsys: pytest.CaptureFixture[str]) -> None:
+def test_switching_md_runs_each_stand_in(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     truth, detections = small(8, "segm")
-    space = run("switching", {"truth": truth, "detections": detections})
+    space = run("switching", {"truth": truth, "detections": detections}, lambda snippet: "LVISEval" not in snippet)
+    federated = dict(zip(("truth", "detections"), write_federated(tmp_path)))
+    assert run("switching", federated, lambda snippet: "LVISEval" in snippet)["evaluation"].results["AP"] > 0
     assert "Average Precision  (AP) @[ IoU=0.50:0.95" in capsys.readouterr().out
     scores = segjudge.score("results.zip", "DAVIS/Annotations/480p", SKIPS_MISSING, layout="generic")
     assert space["j"] == [pytest.approx(100 * scores["J-Mean"])]

@@ -19,6 +19,8 @@ from tests.families.contract import examples
 class Tensor:
     """An array that pretends to be in another memory."""
 
+    layout, is_cpu = "of its own", False
+
     def __init__(self, values: Any, device: str = "gpu") -> None:
         self.values, self.device = np.asarray(values), device
 
@@ -65,7 +67,7 @@ def face(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Yield the module, imported with that part of torch."""
     torch, metrics, utilities = (ModuleType(name) for name in ("torch", "torchmetrics", "torchmetrics.utilities"))
     vars(torch).update(
-        Tensor=Tensor, uint8=np.uint8, float64=np.float64, from_numpy=lambda values: Tensor(values, "cpu"),
+        Tensor=Tensor, strided="strided", uint8=np.uint8, float64=np.float64, from_numpy=lambda values: Tensor(values, "cpu"),
         zeros=lambda size, dtype, device: Tensor(np.zeros(size, dtype), device),
         tensor=lambda value, dtype: Tensor(np.array(value, dtype), "cpu"),
     )  # fmt: skip
@@ -133,13 +135,8 @@ def test_images_without_frames_names_of_numbers_and_mappings_are_taken(face: Any
         whole.update("7", str(seed), *masks(seed))
         metric.update(*map(Tensor, masks(seed)), Tensor(7), Tensor(seed))
     assert numbers_of(metric.compute()) == whole.values()
-    shown = face._on_cpu({"masks": [Tensor([1])], "pair": (Tensor([2]), 3)})
-    assert (shown["masks"][0].device, type(shown["pair"]), shown["pair"][0].device, shown["pair"][1]) == (
-        "cpu",
-        tuple,
-        "cpu",
-        3,
-    )
+    (shown,) = face._copy_to_cpu([{"masks": [Tensor([1])], "pair": (Tensor([2]), 3)}])
+    assert [shown["masks"][0].device, shown["pair"][0].device, shown["pair"][1]] == ["cpu", "cpu", 3]
     assert face._plain_value("name") == "name"
 
 
