@@ -61,6 +61,7 @@ def test_a_challenge_arrives_with_equal_numbers_files_and_places(tmp_path: Path)
         assert [event.read(name) for name in files] == [again.read(name) for name in files]
 
 
+@pytest.mark.long
 def test_rehearse_imports_an_archive(tmp_path: Path) -> None:
     with served(tmp_path / "first", make_bundle(tmp_path)) as first:
         fill(first)
@@ -118,6 +119,7 @@ def leave_disturbed(folder: Path, bundle: Path, expired: int, monkeypatch: pytes
         assert {method for method, _ in platform.calls} == {"GET"}
 
 
+@pytest.mark.long
 def test_a_challenge_leaves_arrives_and_is_scored_again_with_the_same_board(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

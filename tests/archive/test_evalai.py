@@ -146,6 +146,7 @@ def test_people_are_exported_only_on_request(
     assert {"name": "ada", "email": "ada@rehearsal.invalid"} in [m for team in exported.teams for m in team.members]
 
 
+@pytest.mark.long
 def test_an_export_that_is_cut_at_twenty_random_moments_ends_equal(
     filled: tuple[Platform, dict[str, int]], archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,6 +175,7 @@ def _has_calls(platform: Platform, number: int) -> bool:
     return len(platform.calls) > number
 
 
+@pytest.mark.long
 def test_a_killed_command_is_resumed_and_ends_equal(
     filled: tuple[Platform, dict[str, int]], archive: Path, tmp_path: Path
 ) -> None:

@@ -228,6 +228,7 @@ def whole(many: Path) -> Path:
     return out
 
 
+@pytest.mark.long
 def test_a_killed_run_continues_and_ends_in_the_same_files(many: Path, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-m", "segjudge", "rescore", str(many), "--out", str(out), *OF_INSTANCES]
@@ -288,6 +289,7 @@ def test_only_what_changed_is_scored_again(many: Path, whole: Path, tmp_path: Pa
     assert all(path.stat().st_mtime_ns != moment for path, moment in times.items()), "another protocol scores all"
 
 
+@pytest.mark.long
 def test_processes_and_workers_give_the_same_files(many: Path, whole: Path, tmp_path: Path) -> None:
     rescored(many, tmp_path / "out", *OF_INSTANCES, "--jobs", 2)
     assert contents(tmp_path / "out") == contents(whole)
