@@ -20,6 +20,7 @@ from .shared import (
     RARELY,
     TAKEN,
     Command,
+    InputPath,
     add_bundle_options,
     choose_bundle,
     say_version,
@@ -106,7 +107,10 @@ def _push(args: argparse.Namespace) -> int:
         if not passes(problems):
             return OURS
         token = os.environ.get(SECRET, "")
+        history = _read_history(args.history, source) if args.history else None
         for line in push.push(repository, folder, token):
+            print(line)
+        for line in push.add_history(repository, *history) if history else ():
             print(line)
     print(f"{push.api.endpoint}/spaces/{repository}")
     if not token and not push.has_secret(repository):
@@ -114,6 +118,23 @@ def _push(args: argparse.Namespace) -> int:
         path = shlex.quote(args.path or args.bundle or os.curdir)
         print(_TOKENS.format(hub=push.api.endpoint, name=repository, program=program(), path=path, owner=args.owner))
     return DONE
+
+
+def _read_history(archive: str, source: BundleSource) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Return the public and the private rows with which the board of a challenge begins."""
+    import datetime
+
+    from segjudge.archive.event import open_event
+    from segjudge.archive.ledger_history import make_history
+    from segjudge.evaluation_script.files.problems import HostError
+    from segjudge.ledger.rows import ENTRIES
+    from segjudge.platforms.hugging_face.settings import find_rules
+
+    with open_event(archive) as event:
+        public, private = make_history(event, find_rules(source), datetime.datetime.now(datetime.timezone.utc))
+    if not any(path.startswith(f"{ENTRIES}/") for path in public):
+        raise HostError(f"{archive}: no public leaderboard has a phase and split of this challenge")
+    return public, private
 
 
 def _push_static(args: argparse.Namespace, push: HubPush, folder: str) -> int:
@@ -159,7 +180,9 @@ def _add_push_options(sub: CommandParser) -> None:
     sub.arrange_groups(_HUB, RARELY)
     _add_options(sub)
     about = "publish a Static Space with the leaderboards of an archive, or of the board on the Hub, instead of a board"
-    sub.options_of(_HUB)("--static", action="store_true", help=about)
+    add = sub.options_of(_HUB, exclusive=True)
+    add("--static", action="store_true", help=about)
+    add("--history", metavar="EVENT", type=InputPath, help="begin with the leaderboards of an archive of `leave`")
 
 
 _EXAMPLE = "segjudge {} my-challenge --platform hugging-face --owner my-lab"

@@ -237,14 +237,22 @@ class Ledger:
     def _write_private(self, rows: Mapping[str, bytes]) -> None:
         if self._private is None:
             raise HostError("this challenge hides scores, but it has no private storage")
-        storage = self._private
+        add_files(self._private, rows, "Hidden results and incidents")
 
-        def write() -> None:
-            files = storage.read()
-            if new := {path: data for path, data in rows.items() if path not in files}:
-                storage.write(new, "Hidden results and incidents")
 
-        _repeat(write)
+def add_files(storage: Storage, files: Mapping[str, bytes], why: str) -> int:
+    """Add the files that a storage lacks; return their number."""
+    new: Mapping[str, bytes] = {}
+
+    def write() -> None:
+        nonlocal new
+        present = storage.read()
+        new = {path: data for path, data in files.items() if path not in present}
+        if new:
+            storage.write(new, why)
+
+    _repeat(write)
+    return len(new)
 
 
 def _name(numbers: Sequence[int]) -> str:

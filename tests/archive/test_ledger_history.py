@@ -6,6 +6,7 @@ import csv
 import io
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from segjudge.ledger.rows import LedgerEntry, RunOutcome, read_rows
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.github.challenge import read_rules
 from tests.builders import zipped
+from tests.platforms.hugging_face.boards import REPOSITORY, open_hub, push
 
 from .hosted import export, make_bundle, served
 
@@ -99,6 +101,25 @@ def test_nothing_that_the_platform_hid_is_in_public_files(board: Path, archive: 
                          for path in (board / "history/private").rglob("*.json")})  # fmt: skip
     assert {*private.outcomes} == {key for key in rows.outcomes if rows.entries[key[0]].phase == SECRET}
     assert all({*outcome.scores} == {hidden.split} for outcome in private.outcomes.values())
+
+
+@pytest.mark.long
+def test_a_board_on_the_hub_begins_with_the_same_rows(board: Path, archive: Path, tmp_path: Path) -> None:
+    challenge = shutil.copytree(board / "private", tmp_path / "cats")
+    phases = challenge / "evaluation_script/phases.py"
+    text = phases.read_text(encoding="utf-8")
+    phases.write_text(text.partition('    Phase(\n        codename="photo-videos"')[0] + ")\n", encoding="utf-8")
+    with open_hub() as hub:
+        output = push(challenge, "--history", str(archive))
+        assert f"added the history to {REPOSITORY}-results" in output
+        for half, name in (("public", f"{REPOSITORY}-results"), ("private", f"{REPOSITORY}-private")):
+            rows = list((board / "history" / half).rglob("*.json"))
+            assert rows
+            for path in rows:
+                assert hub.read(name, path.relative_to(board / "history" / half).as_posix()) == path.read_bytes()
+        commits = [len(each.commits) for each in hub.repositories.values()]
+        assert "history" not in push(challenge, "--history", str(archive))
+        assert [len(each.commits) for each in hub.repositories.values()] == commits
 
 
 @pytest.fixture

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.ledger.hub_dataset import repeat_call
+from segjudge.ledger.hub_dataset import HubDataset, repeat_call
+from segjudge.ledger.ledger import add_files
 from segjudge.ledger.storage import MovedError
 
 from .build import list_folders
@@ -43,6 +44,12 @@ class HubPush:
             yield from self._upload(name, path, "" if name == repository else name.removeprefix(repository))
         if token:
             yield from self._set_secret(repository, token)
+
+    def add_history(self, repository: str, public: Mapping[str, bytes], private: Mapping[str, bytes]) -> Iterator[str]:
+        """Add the rows with which a board begins, unless it has them; yield a line for each change."""
+        for name, rows in ((repository + PRIVATE, private), (repository + RESULTS, public)):
+            if add_files(HubDataset(self.api, name, ignored=BUNDLE), rows, "History"):
+                yield f"added the history to {name}"
 
     def push_static(self, repository: str, folder: str) -> Iterator[str]:
         """Upload a folder as a Static Space, in place of the Space of the board."""
