@@ -120,6 +120,10 @@ def test_a_board_on_the_hub_begins_with_the_same_rows(board: Path, archive: Path
         commits = [len(each.commits) for each in hub.repositories.values()]
         assert "history" not in push(challenge, "--history", str(archive))
         assert [len(each.commits) for each in hub.repositories.values()] == commits
+        assert "costs nothing and never sleeps" in push(archive, "--static")
+        page = hub.read(REPOSITORY, "index.html", "space").decode()
+        assert "ada" in page
+        assert "test-hard" not in page
 
 
 @pytest.fixture
