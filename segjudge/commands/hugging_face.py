@@ -90,10 +90,16 @@ def _push(args: argparse.Namespace) -> int:
     from huggingface_hub.utils import disable_progress_bars, logging
 
     from segjudge.evaluation_script.files.problems import HostError
+    from segjudge.platforms.hugging_face.build import list_folders
+    from segjudge.platforms.hugging_face.jobs import TOKEN, start_jobs
     from segjudge.platforms.hugging_face.push import SECRET, HubPush
 
     if not get_token():
         raise HostError("HF_TOKEN is not set: a token of the Hub that may create repositories, or `hf auth login`")
+    if args.evaluator and not os.environ.get(TOKEN):
+        raise HostError(
+            f"{TOKEN} is not set: the evaluator's token; a push without --evaluator says which rights it needs"
+        )
     logging.get_logger("huggingface_hub").setLevel("ERROR")  # it warns where nothing has changed
     if not sys.stderr.isatty():
         disable_progress_bars()
@@ -112,6 +118,12 @@ def _push(args: argparse.Namespace) -> int:
             print(line)
         for line in push.add_history(repository, *history) if history else ():
             print(line)
+        if args.evaluator:
+            lock = os.path.join(list_folders(folder, repository)[repository], "requirements.txt")
+            with open(lock, encoding="utf-8") as file:
+                requirement = file.readline().strip()
+            for line in start_jobs(push.api, repository, requirement, os.environ[TOKEN]):
+                print(line)
     print(f"{push.api.endpoint}/spaces/{repository}")
     if not token and not push.has_secret(repository):
         print(_COSTS)
@@ -182,6 +194,8 @@ def _add_push_options(sub: CommandParser) -> None:
     about = "publish a Static Space with the leaderboards of an archive, or of the board on the Hub, instead of a board"
     add = sub.options_of(_HUB, exclusive=True)
     add("--static", action="store_true", help=about)
+    about = "let each submission start a Job of the Hub that scores it (needs EVALUATOR_TOKEN)"
+    sub.options_of(_HUB)("--evaluator", choices=("job",), help=about)
     add("--history", metavar="EVENT", type=InputPath, help="begin with the leaderboards of an archive of `leave`")
 
 

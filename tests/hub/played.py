@@ -96,6 +96,9 @@ class PlayedHub:
         self.tokens: dict[str, Token] = {}
         self.blobs: dict[str, bytes] = {}
         self.large: dict[str, bytes] = {}
+        #: The Jobs that were started, and the webhooks by their ids.
+        self.jobs: list[dict[str, Any]] = []
+        self.webhooks: dict[str, dict[str, Any]] = {}
         self.faults: list[Fault] = []
         #: What goes wrong at the first call of each address that has a text.
         self.first_fault: Fault = ""
@@ -203,6 +206,9 @@ class PlayedHub:
             ("GET", r"/(?P<kind>dataset|space)s/(?P<name>[^/]+/[^/]+)/resolve/(?P<revision>[^/]+)/(?P<path>.+)",
              self._resolve),
             *[(method, f"{space}/(?P<field>secrets|variables)", self._keep_settings)
+              for method in ("GET", "POST", "DELETE")],
+            ("POST", r"/api/jobs/(?P<owner>[^/]+)", self._run_job),
+            *[(method, r"/api/settings/webhooks(?:/(?P<number>\d+))?", self._keep_webhooks)
               for method in ("GET", "POST", "DELETE")],
             ("GET", f"{space}/runtime", self._describe_runtime),
             ("POST", f"{space}/restart", self._describe_runtime),
@@ -354,6 +360,7 @@ class PlayedHub:
         value = header["value"]
         commit = self._add_commit(repository, value["summary"], value["description"], account, files)
         url = f"{self.url}/{kind}s/{name}/commit/{commit.oid}"
+        self._start_jobs(repository)
         return 200, {"success": True, "commitOid": commit.oid, "commitUrl": url, "hookOutput": ""}, {}
 
     def _store(self, data: bytes) -> Stored:
@@ -401,6 +408,37 @@ class PlayedHub:
             for key, text in settings.items()
         }
         return 200, shown, {}
+
+    def _run_job(self, owner: str, token: Token | None, body: bytes, **_: Any) -> Answer:
+        if token is None or token.rights.get("*") != "write" or owner != token.account:
+            raise HubError(403, "You don't have the rights to run Jobs in this namespace")
+        self.jobs.append(json.loads(body))
+        facts = {
+            "id": str(len(self.jobs)),
+            "owner": {"id": owner, "name": owner, "type": "user"},
+            "status": {"stage": "RUNNING"},
+        }
+        return 200, {**facts, "secrets": [*self.jobs[-1].get("secrets", {})]}, {}
+
+    def _keep_webhooks(self, number: str, token: Token | None, body: bytes, **_: Any) -> Answer:
+        if token is None or token.rights.get("*") != "write":
+            raise HubError(403, "You don't have the rights to see or change webhooks")
+        if number:
+            return 200, {"deleted": bool(self.webhooks.pop(number))}, {}
+        if not body:
+            return 200, [{key: hook[key] for key in hook if key != "secrets"} for hook in self.webhooks.values()], {}
+        content = json.loads(body)
+        source = self.jobs[int(content.pop("jobSourceId")) - 1]
+        spec = {key: value for key, value in source.items() if key != "secrets"}  # which are not copied
+        key = str(len(self.jobs))
+        self.webhooks[key] = {"id": key, "disabled": False, "job": spec, **content}
+        return 200, {"webhook": self.webhooks[key]}, {}
+
+    def _start_jobs(self, repository: Repository) -> None:
+        """Start the Jobs of the webhooks that watch a repository."""
+        for hook in self.webhooks.values():
+            if {"type": repository.kind, "name": repository.name} in hook["watched"]:
+                self.jobs.append({**hook["job"], "secrets": hook["secrets"]})
 
     def _describe_runtime(self, name: str, token: Token | None, **_: Any) -> Answer:
         repository = self._find("space", name, token)

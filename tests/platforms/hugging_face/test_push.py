@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shlex
 import shutil
 import zipfile
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ import pytest
 
 from segjudge.cli import main
 from segjudge.platforms.hugging_face.build import GRADIO
+from segjudge.platforms.hugging_face.settings import SpaceSettings
+from segjudge.platforms.hugging_face.space import Account, Space
 from segjudge.system.errors import UsageError
 from tests.builders import ROOT
 from tests.hub.played import FAULTS, PlayedHub
@@ -168,6 +171,31 @@ def test_a_board_of_an_ended_event_becomes_a_static_space(hub: PlayedHub, challe
     assert "costs nothing" in push(challenge, "--static")
     assert hub.list_files(REPOSITORY, "space") == [".gitattributes", "README.md", "index.html", "val-val.csv"]
     assert b"\nsdk: static\n" in hub.read(REPOSITORY, "README.md", "space")
+
+
+def test_each_submission_starts_a_job_that_scores_it(
+    hub: PlayedHub, challenge: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import HfApi
+
+    assert "EVALUATOR_TOKEN is not set" in push(challenge, "--evaluator", "job", code=3)
+    rights = {f"{REPOSITORY}-submissions": "read", f"{REPOSITORY}-results": "write"}
+    monkeypatch.setenv("EVALUATOR_TOKEN", hub.add_token(OWNER, rights))
+    assert f"EVALUATOR_TOKEN: may not read {REPOSITORY}-private" in push(challenge, "--evaluator", "job", code=3)
+    token = hub.add_token(OWNER, {**rights, f"{REPOSITORY}-private": "write"})
+    monkeypatch.setenv("EVALUATOR_TOKEN", token)
+    assert "the first one, 1, runs now" in push(challenge, "--evaluator", "job")
+    assert "starts a Job" not in push(challenge, "--evaluator", "job")
+
+    settings = SpaceSettings.from_json(hub.read(REPOSITORY, "space.json", "space").decode())
+    sample = next((challenge / "examples/val").iterdir())
+    assert "was stored" in Space.open(settings, HfApi()).submit(Account("a1", "ann"), "net", "val", str(sample))
+    install, _, command = hub.jobs[1]["command"][2].partition(" && exec segjudge ")
+    assert shlex.split(install)[-1] == hub.read(REPOSITORY, "requirements.txt", "space").decode().splitlines()[0]
+    assert not any(hub.history(name, kind).count(token) for kind, name in REPOSITORIES)
+    monkeypatch.setenv("HF_TOKEN", hub.jobs[1]["secrets"]["HF_TOKEN"])
+    assert main(shlex.split(command)) == 0
+    assert json.loads(hub.read(f"{REPOSITORY}-results", "results/1.1.json"))["scores"]["val"]
 
 
 def test_build_and_check_need_no_hub(challenge: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
