@@ -58,7 +58,7 @@ PART_BYTES = {"quick": 500_000, "all": 280_000}
 SLOW_ROOMS = (
     "tests/server", "tests/house", "tests/masks", "tests/scoring", "tests/remote", "tests/code_upload", "tests/report",
     "tests/commands", "tests/journeys", "tests/starting", "tests/system", "tests/platforms/evalai",
-    "tests/platforms/codabench", "tests/runner", "tests/families/volumes",
+    "tests/platforms/codabench", "tests/runner", "tests/families/volumes", "tests/archive", "tests/hub",
 )  # fmt: skip
 #: Options of Linux' prctl: signal a process when its parent ends; give orphaned descendants to this process.
 _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36

@@ -136,6 +136,7 @@ def test_the_rebuilt_bundle_passes_check(event: Event, tmp_path: Path, bundle: P
     assert [line for line in after if line not in before] == []
 
 
+@pytest.mark.long
 def test_people_are_exported_only_on_request(
     event: Event, filled: tuple[Platform, dict[str, int]], tmp_path: Path
 ) -> None:
@@ -212,6 +213,7 @@ def small(tmp_path: Path, bundle: Path) -> Iterator[Platform]:
         yield platform
 
 
+@pytest.mark.long
 def test_arrivals_while_lists_are_read_are_in_the_archive(small: Platform, tmp_path: Path) -> None:
     team, arrivals = small.add_team("late"), iter(range(50, 52))
 
@@ -227,6 +229,7 @@ def test_arrivals_while_lists_are_read_are_in_the_archive(small: Platform, tmp_p
     assert any(row.submission == 5 for board in exported.boards for row in board.rows)
 
 
+@pytest.mark.long
 def test_ignored_submissions_are_joined_from_the_workers_list(small: Platform, tmp_path: Path) -> None:
     small.ignored = frozenset({2})
     exported = export(small, tmp_path / "event.zip")
@@ -239,6 +242,7 @@ def test_ignored_submissions_are_joined_from_the_workers_list(small: Platform, t
         assert (row.method["name"], event.read(str(row.file))) == ("method 1", b"PK masks 1")
 
 
+@pytest.mark.long
 def test_a_platform_that_never_rests_is_exported_and_named_incomplete(small: Platform, tmp_path: Path) -> None:
     team = small.add_team("late")
 
@@ -262,6 +266,7 @@ def test_outages_are_waited_for(small: Platform, tmp_path: Path) -> None:
     assert waits[0] == 3.0  # of Retry-After
 
 
+@pytest.mark.long
 def test_a_lasting_outage_says_how_to_go_on(small: Platform, tmp_path: Path) -> None:
     small.disturb = lambda count, _path: 502 if count > 12 else 0
     with pytest.raises(HostError, match=r"Run the same command later: it goes on where it stopped"):
@@ -270,6 +275,7 @@ def test_a_lasting_outage_says_how_to_go_on(small: Platform, tmp_path: Path) -> 
     assert len(export(small, tmp_path / "event.zip").submissions) == 3
 
 
+@pytest.mark.long
 def test_a_hosts_own_bundle_is_kept_and_its_differences_are_named(
     small: Platform, tmp_path: Path, bundle: Path
 ) -> None:

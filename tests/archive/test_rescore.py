@@ -513,6 +513,7 @@ def test_the_boards_of_an_archive_are_frozen(archive: Path, tmp_path: Path, caps
     assert "holds hidden results (sequences-test / test-hard)" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_challenge_of_an_archive_runs(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(archive)]) == 0
     out = capsys.readouterr().out
