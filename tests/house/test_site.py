@@ -149,5 +149,5 @@ def test_the_site_is_searched_in_a_browser_and_asks_nobody_else(address: str, wi
         page.keyboard.press("Control+k")
         page.locator("input:focus").wait_for()
         page.keyboard.type("jackknife")
-        page.locator("a:visible", has_text="omits a whole sequence at a time").first.wait_for()
+        page.locator("a:visible", has_text="Error bars come from a jackknife").first.wait_for()
     assert all(item.startswith((address, "data:", "blob:")) for item in asked)
