@@ -1,7 +1,7 @@
-"""The platforms of challenges: EvalAI, Codabench, grand-challenge and GitHub, imported by name.
+"""The platforms of challenges: EvalAI, Codabench, grand-challenge, GitHub and the Hugging Face Hub, imported by name.
 
 EvalAI's bundle is the source for the other platforms; each platform is one folder. `rules` has what their checks share,
-and `imports` finds the imports of uploaded scripts.
+`imports` finds the imports of uploaded scripts, and `templates` opens the templates of a folder.
 """
 
 __all__: list[str] = []

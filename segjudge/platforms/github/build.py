@@ -8,10 +8,9 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from segjudge.ledger.evaluator import AGAIN, DISQUALIFY, SCORE
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
+from segjudge.platforms.templates import open_templates
 
 from .challenge import SETTINGS, read_rules
 from .forms import CHECKSUM, FILE, METHOD, NUMBER, PHASE
@@ -64,16 +63,8 @@ def render_files(private: str) -> dict[str, str]:
 
 
 def _render(template: str, values: Mapping[str, object]) -> str:
-    environment = Environment(  # noqa: S701 - YAML and Markdown, whose values come from the host
-        loader=PackageLoader("segjudge.platforms.github", "files"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        # GitHub's own expressions begin with the usual marks.
-        variable_start_string="<<",
-        variable_end_string=">>",
-    )
+    # GitHub's own expressions begin with the usual marks.
+    environment = open_templates("segjudge.platforms.github", variable_start_string="<<", variable_end_string=">>")
     names = {
         "questions": {"method": METHOD, "phase": PHASE, "file": FILE, "checksum": CHECKSUM, "number": NUMBER},
         "actions": [SCORE, DISQUALIFY, AGAIN],

@@ -7,10 +7,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, BundleSource
 from segjudge.platforms.github.challenge import SETTINGS
+from segjudge.platforms.templates import open_templates
 from segjudge.starting.lock import FILE, format_lock
 from segjudge.system.errors import UsageError
 from segjudge.system.files import open_draft, temporary_folder
@@ -88,11 +87,4 @@ def _copy_bundle(source: BundleSource, folder: Path) -> None:
 
 
 def render(template: str, values: Mapping[str, object]) -> str:
-    environment = Environment(  # noqa: S701 - Markdown and YAML, whose values come from the host
-        loader=PackageLoader("segjudge.platforms.hugging_face", "files"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(f"{template}.jinja").render(values)
+    return open_templates("segjudge.platforms.hugging_face").get_template(f"{template}.jinja").render(values)
