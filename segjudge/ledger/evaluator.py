@@ -18,10 +18,11 @@ from segjudge.system.files import digest_of_bytes, temporary_folder
 
 from .ledger import Ledger
 from .rows import LedgerEntry, RunOutcome
+from .rules import MOST_BYTES
 from .scoring import Answer, score_file
 
-#: The maximum bytes of a submission, and the seconds of a claim beyond the phase's limit: for download and report.
-MOST_BYTES, _MARGIN = 2 << 30, 1800.0
+#: The seconds of a claim beyond the phase's limit: for download and report.
+_MARGIN = 1800.0
 #: The seconds after which results are added, and the submissions of a batch: platforms limit the commits of an hour.
 _SECONDS, _MOST = 60.0, 16
 #: The choices of an organiser.

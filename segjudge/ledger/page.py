@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterable
 
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.report.boards import Board, make_board_page, rank_scores, write_csv
@@ -19,12 +20,27 @@ _REMOVED = "The organisers removed these submissions from the leaderboards."
 
 def render_pages(rows: Rows, rules: Rules, now: datetime.datetime) -> dict[str, bytes]:
     """Return the files of the page by their paths."""
-    boards = [rank_board(rows, phase, board, now) for phase in rules.phases for board in phase.boards if board.public]
-    files = {f"{FOLDER}/index.html": render_page(make_board_page(rules.title, boards, _list_further(rows)))}
+    return render_boards(rules.title, rank_boards(rows, rules, now).values(), rows)
+
+
+def render_boards(title: str, ranked: Iterable[Board], rows: Rows) -> dict[str, bytes]:
+    """Return the files of the page by their paths, from the ranked leaderboards."""
+    boards = list(ranked)
+    files = {f"{FOLDER}/index.html": render_page(make_board_page(title, boards, _list_further(rows)))}
     for board in boards:
         stem = f"{FOLDER}/{board.stem}"
         files |= {f"{stem}.csv": write_csv(board), f"{stem}.svg": board.draw_badge()}
     return {path: text.encode("utf-8", "backslashreplace") for path, text in files.items()}
+
+
+def rank_boards(rows: Rows, rules: Rules, now: datetime.datetime) -> dict[tuple[str, str], Board]:
+    """Return the public leaderboards by phase and split."""
+    return {
+        (phase.codename, board.split): rank_board(rows, phase, board, now)
+        for phase in rules.phases
+        for board in phase.boards
+        if board.public
+    }
 
 
 def rank_board(rows: Rows, phase: PhaseRules, board: BoardRules, now: datetime.datetime) -> Board:

@@ -10,6 +10,8 @@ from .rows import LedgerEntry, Rows
 
 #: The limits of a phase: the length of the dates that share one, and the period in a sentence.
 PERIODS = {"day": (10, "today (UTC)"), "month": (7, "this month (UTC)"), "all": (0, "in this phase")}
+#: The maximum bytes of a submission.
+MOST_BYTES = 2 << 30
 #: How many files of an account are looked at for each submission that counts: rejected files do not count.
 _TRIES = 3
 

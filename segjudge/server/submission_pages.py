@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
-from segjudge.platforms.evalai.rows import FAILED, RUNNING
+from segjudge.platforms.evalai.rows import FAILED, RUNNING, list_file_types
 from segjudge.platforms.rules.fields import TRUE
 
 from .accounts import PARTICIPANT
@@ -317,8 +317,7 @@ def _cancel(request: UserRequest, submission: int) -> Response:
 
 def _file_types(phase: ChallengePhase) -> list[str]:
     """Return the endings that a phase lists; EvalAI's form accepts only these, its API any."""
-    endings = str(phase.config["allowed_submission_file_types"] or "").lower().split(",")
-    return [] if "*" in "".join(endings) else [f".{word.strip(' .')}" for word in endings if word.strip(" .")]
+    return list_file_types(phase.config["allowed_submission_file_types"])
 
 
 def _check_type(name: str, phase: ChallengePhase) -> None:

@@ -153,3 +153,9 @@ def is_number(value: object) -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:  # an integer above every float
         return False
+
+
+def list_file_types(text: object) -> list[str]:
+    """Return the endings in a phase's `allowed_submission_file_types`; none if every file is accepted."""
+    types = str(text or "").lower()
+    return [] if "*" in types else [f".{word.strip(' .')}" for word in types.split(",") if word.strip(" .")]

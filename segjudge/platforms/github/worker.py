@@ -20,11 +20,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.ledger.evaluator import MOST_BYTES, SCORE, Evaluator, Queue
+from segjudge.ledger.evaluator import SCORE, Evaluator, Queue
 from segjudge.ledger.git_branch import GitBranch, run_git
 from segjudge.ledger.ledger import Ledger
 from segjudge.ledger.page import describe_place, rank_board
 from segjudge.ledger.rows import LedgerEntry
+from segjudge.ledger.rules import MOST_BYTES
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.evalai.client import ApiError
 from segjudge.system.download import download

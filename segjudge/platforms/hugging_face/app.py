@@ -9,9 +9,11 @@ from pathlib import Path
 import gradio as gr
 from huggingface_hub import HfApi
 
+from segjudge.ledger.rules import MOST_BYTES
+
 from .push import SECRET
 from .requests import MOST_CHARACTERS
-from .settings import MOST_BYTES, SpaceSettings
+from .settings import SpaceSettings
 from .space import Account, Space, render_boards, render_list, render_rules, render_text
 
 _CSS = Path(__file__).with_name("files") / "space.css"

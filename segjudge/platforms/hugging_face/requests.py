@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from segjudge.evaluation_script.files.problems import printable
+from segjudge.ledger.rows import LedgerEntry
 from segjudge.system.files import file_name
 
 #: The repositories of a challenge beside its Space, by the ending of their names.
@@ -48,6 +49,11 @@ class Request:
     def file_path(self) -> str:
         """The path of the submitted file in the data set."""
         return f"{FILES}/{self.number}/{self.file}"
+
+    def to_entry(self) -> LedgerEntry:
+        """Return the ledger's entry, which everybody reads, without the name of the file."""
+        values = (self.account, self.team, self.method, self.phase)
+        return LedgerEntry(self.number, *values, address="", sha256=self.sha256, at=self.at)
 
     def to_bytes(self) -> bytes:
         return (json.dumps(asdict(self), indent=1, sort_keys=True) + "\n").encode()

@@ -14,6 +14,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.ledger.rules import BoardRules, PhaseRules, Rules
 from segjudge.platforms.evalai.bundle.bundle_source import UNREADABLE, BundleSource
 from segjudge.platforms.evalai.bundle.phase_splits import is_published
+from segjudge.platforms.evalai.rows import list_file_types
 from segjudge.platforms.github.challenge import SETTINGS, read_reveal, read_rules
 from segjudge.platforms.rules.problems import mappings_in
 from segjudge.system.errors import UsageError
@@ -24,8 +25,6 @@ from .requests import SUBMISSIONS
 BUNDLE = "bundle"
 #: The maximum characters of a repository's name.
 _LONGEST_NAME = 96
-#: The maximum bytes of a submission.
-MOST_BYTES = 2 << 30
 #: The host's pages that the Space shows, with their titles.
 _TEXTS = {
     "description": "Overview",
@@ -79,7 +78,10 @@ class SpaceSettings:
         ]
         if not phases:
             raise HostError("challenge_config.yaml: no phase is public, so nobody could submit; set is_public: True")
-        endings = {phase.codename: _list_endings(rows[phase.codename]) for phase in phases}
+        endings = {
+            phase.codename: list_file_types(rows[phase.codename].get("allowed_submission_file_types"))
+            for phase in phases
+        }
         texts = {title: _read_text(source.root, config[key]) for key, title in _TEXTS.items() if config.get(key)}
         about = str(config.get("short_description") or "")
         return cls(repository, about, replace(rules, phases=phases), endings, texts)
@@ -104,11 +106,6 @@ def _read_phase(values: dict[str, Any]) -> PhaseRules:
     return PhaseRules(
         start=start, end=end, boards=boards, reveal=datetime.date.fromisoformat(day) if day else None, **values
     )
-
-
-def _list_endings(phase: dict[str, Any]) -> list[str]:
-    text = str(phase.get("allowed_submission_file_types") or "").lower()
-    return [] if "*" in text else [f".{word.strip(' .')}" for word in text.split(",") if word.strip(" .")]
 
 
 def _read_text(root: str, path: str) -> str:

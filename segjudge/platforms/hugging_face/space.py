@@ -9,20 +9,22 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from segjudge.evaluation_script.files.problems import quantity
-from segjudge.ledger.page import describe_place, rank_board
-from segjudge.ledger.rows import LedgerEntry, Remark, Rows, read_rows
+from segjudge.ledger.hub_dataset import HubDataset
+from segjudge.ledger.page import describe_place, rank_boards
+from segjudge.ledger.rows import Remark, Rows, read_rows
+from segjudge.ledger.rules import MOST_BYTES
 from segjudge.ledger.storage import MovedError
 from segjudge.report.boards import Board
 from segjudge.report.page import templates
 from segjudge.system.files import digest_of_bytes
 
 from .requests import FILES, RESULTS, SUBMISSIONS, Request, clean_file, clean_text, read_requests
-from .settings import MOST_BYTES, SpaceSettings
+from .settings import SpaceSettings
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -32,19 +34,6 @@ _LIMITS = {"day": "submissions per day", "month": "per month", "all": "in all"}
 #: The seconds for which what was read is shown again, and the attempts at a request while others are made.
 _SECONDS, _TRIES = 10.0, 30
 _BUSY = "Too many submissions arrive at this moment. Submit again in a minute."
-
-
-class _Submissions(Protocol):
-    """The data set of submissions."""
-
-    def read(self) -> dict[str, bytes]: ...
-    def write(self, files: Mapping[str, bytes | Path | None], why: str) -> None: ...
-
-
-class _Results(Protocol):
-    """The data set of results."""
-
-    def read(self) -> dict[str, bytes]: ...
 
 
 @dataclass(frozen=True)
@@ -61,8 +50,8 @@ class Space:
     def __init__(
         self,
         settings: SpaceSettings,
-        submissions: _Submissions,
-        results: _Results,
+        submissions: HubDataset,
+        results: HubDataset,
         now: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.timezone.utc),
     ) -> None:
         self.settings, self._submissions, self._results, self._now = settings, submissions, results, now
@@ -71,8 +60,6 @@ class Space:
     @classmethod
     def open(cls, settings: SpaceSettings, api: HfApi) -> Space:
         """Open the Space on the Hub."""
-        from segjudge.ledger.hub_dataset import HubDataset
-
         submissions = HubDataset(api, settings.repository + SUBMISSIONS, ignored=FILES)
         return cls(settings, submissions, HubDataset(api, settings.repository + RESULTS))
 
@@ -101,12 +88,7 @@ class Space:
 
     def _rank(self, rows: Rows) -> dict[tuple[str, str], Board]:
         """Return the public leaderboards by phase and split."""
-        phases, now = self.settings.rules.phases, self._now()
-        return {
-            (phase.codename, board.split): rank_board(rows, phase, board, now)
-            for phase in phases
-            for board in phase.boards
-        }
+        return rank_boards(rows, self.settings.rules, self._now())
 
     def _describe(
         self, rows: Rows, number: int, waiting: Mapping[int, int], boards: Mapping[tuple[str, str], Board]
@@ -117,8 +99,6 @@ class Space:
             return f"not accepted: {rows.refusals[number].reason}"
         if number in rows.disqualifications:
             return f"removed by the organisers: {rows.disqualifications[number].reason}"
-        if number in rows.refusals:
-            return f"not accepted: {rows.refusals[number].reason}"
         if number in rows.withdrawals:
             return "withdrawn"
         if number in waiting:
@@ -160,7 +140,7 @@ class Space:
         def make(number: int, rows: Rows) -> tuple[Request, str]:
             at = self._now().isoformat(timespec="seconds")
             request = Request(number, account.key, team, at, method, phase, clean_file(name), sha256)
-            return request, self.settings.rules.explain_refusal(_to_entry(request), rows)
+            return request, self.settings.rules.explain_refusal(request.to_entry(), rows)
 
         number, refusal = self._add(make, Path(path))
         return refusal or f"Submission {number} was stored. My submissions shows what becomes of it."
@@ -190,10 +170,10 @@ class Space:
                 if refusal:
                     return 0, refusal
                 files: dict[str, bytes | Path | None] = {request.path: request.to_bytes()}
+                if file:
+                    files[request.file_path] = file
                 try:
-                    self._submissions.write(
-                        {**files, **({request.file_path: file} if file else {})}, f"Request {number}"
-                    )
+                    self._submissions.write(files, f"Request {number}")
                 except MovedError:
                     continue
                 self._read_at = 0.0
@@ -215,18 +195,11 @@ class Space:
         rows = read_rows(self._results.read())
         for request in requests:
             if not request.withdraws:
-                rows.entries.setdefault(request.number, _to_entry(request))
+                rows.entries.setdefault(request.number, request.to_entry())
             elif (entry := rows.entries.get(request.withdraws)) and entry.account == request.account:
                 rows.withdrawals.setdefault(request.withdraws, Remark(request.at, number=request.withdraws))
         self._rows, self._read_at = rows, time.monotonic()
         return requests
-
-
-def _to_entry(request: Request) -> LedgerEntry:
-    return LedgerEntry(
-        request.number, request.account, request.team, request.method, request.phase, request.file_path,
-        request.sha256, request.at,
-    )  # fmt: skip
 
 
 # ── HTML, in which all texts are escaped ────────────────────────────────────

@@ -18,12 +18,12 @@ from huggingface_hub import HfApi
 from huggingface_hub.hf_api import RepoFile
 
 from segjudge.evaluation_script.files.problems import HostError
-from segjudge.ledger.evaluator import MOST_BYTES, Evaluator, Queue
+from segjudge.ledger.evaluator import Evaluator, Queue
 from segjudge.ledger.hub_dataset import HubDataset, repeat_call
 from segjudge.ledger.ledger import Ledger
-from segjudge.ledger.page import FOLDER, rank_board, render_pages
+from segjudge.ledger.page import FOLDER, rank_boards, render_boards
 from segjudge.ledger.rows import LedgerEntry, Rows
-from segjudge.ledger.rules import Rules
+from segjudge.ledger.rules import MOST_BYTES, Rules
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.system.download import DiskError, GoneError, TooLargeError
 from segjudge.system.files import file_name, temporary_folder
@@ -95,7 +95,7 @@ class HubQueue(Queue):
             for number, request in self._requests.items()
             if not ({number} & {*rows.entries, *rows.refusals} or request.withdraws in rows.withdrawals)
         ]
-        entries = [_to_entry(request) for request in new if not request.withdraws]
+        entries = [request.to_entry() for request in new if not request.withdraws]
         refusals = ledger.enter(entries) if entries else {}
         for request in new:
             if request.withdraws and (refusal := ledger.withdraw(request.withdraws, request.account)):
@@ -164,14 +164,14 @@ class _Board:
 
     def _render(self, rows: Rows, rules: Rules, now: datetime.datetime) -> dict[str, bytes]:
         """Return the page, the rows of each leaderboard for the Hub's viewer, and the card that names them."""
-        files, names = render_pages(rows, rules, now), list[dict[str, str]]()
-        for phase in rules.phases:
-            for board in phase.boards:
-                ranked = rank_board(rows, phase, board, now)
-                path = f"{FOLDER}/{ranked.stem}.jsonl"
-                if ranked.rows:
-                    names.append({"config_name": ranked.stem, "data_files": path})
-                    files[path] = "".join(f"{_to_line(row, board.labels)}\n" for row in ranked.rows).encode()
+        boards, names = rank_boards(rows, rules, now), list[dict[str, str]]()
+        files = render_boards(rules.title, boards.values(), rows)
+        labels = {(phase.codename, board.split): board.labels for phase in rules.phases for board in phase.boards}
+        for key, board in boards.items():
+            path = f"{FOLDER}/{board.stem}.jsonl"
+            if board.rows:
+                names.append({"config_name": board.stem, "data_files": path})
+                files[path] = "".join(f"{_to_line(row, labels[key])}\n" for row in board.rows).encode()
         address = f"{self._api.endpoint}/spaces/{self._repository}"
         files[CARD] = render("card-results.md", {"title": rules.title, "address": address, "configs": names}).encode()
         return files
@@ -180,9 +180,3 @@ class _Board:
 def _to_line(row: Mapping[str, object], labels: Sequence[str]) -> str:
     values = {"name": row["method"], "team": row["team"], "submitted": row["submitted"]}
     return json.dumps({**values, **{label: row[label] for label in labels}})
-
-
-def _to_entry(request: Request) -> LedgerEntry:
-    # Everybody reads the entry, but not the name of the file.
-    values = (request.account, request.team, request.method, request.phase)
-    return LedgerEntry(request.number, *values, address="", sha256=request.sha256, at=request.at)
