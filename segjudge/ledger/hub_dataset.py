@@ -60,10 +60,10 @@ class HubDataset(Storage):
 
     def write(self, files: Mapping[str, bytes | Path | None], why: str) -> None:
         """Change files in one commit; a large one may be given by its path."""
-        contents = {path: data for path, data in files.items() if isinstance(data, bytes)}
-        self._blobs |= {_hash_blob(data): data for data in contents.values()}
-        if pack := self._pack(contents):
-            files, contents = {**files, PACK: pack}, {**contents, PACK: pack}
+        added = {path: self._keep(data) for path, data in files.items() if isinstance(data, bytes)}
+        if pack := self._pack(added):
+            files = {**files, PACK: pack}
+            self._keep(pack)
         mark, tried = secrets.token_hex(16), False
 
         def commit() -> None:
@@ -120,18 +120,23 @@ class HubDataset(Storage):
         hf_raise_for_status(answer)
         return any(mark in str(commit.get("message")) for commit in answer.json())
 
+    def _keep(self, data: bytes) -> str:
+        """Keep the content of a git object, and return its name."""
+        blob = _hash_blob(data)
+        self._blobs[blob] = data
+        return blob
+
     # ── the pack ────────────────────────────────────────────────────────────
 
     def _unpack(self, tree: Mapping[str, str]) -> None:
         """Take over the small files of the pack; one that is damaged has other objects."""
         if PACK in tree:
             texts = [text.encode() for text in json.loads(self._blobs[tree[PACK]])]
-            self._packed = {_hash_blob(text) for text in texts}
-            self._blobs |= {_hash_blob(text): text for text in texts}
+            self._packed = {self._keep(text) for text in texts}
 
-    def _pack(self, added: Mapping[str, bytes]) -> bytes:
-        """Return a new pack if too many small files are in none; else b""."""
-        tree = {**self._tree, **{path: _hash_blob(data) for path, data in added.items()}}
+    def _pack(self, added: Mapping[str, str]) -> bytes:
+        """Return a new pack if too many small files are in none, with the objects of added files; else b""."""
+        tree = {**self._tree, **added}
         small = {blob for path, blob in tree.items() if path != PACK and len(self._blobs[blob]) <= _SMALL}
         if len(small - self._packed) <= _MOST_OTHERS:
             return b""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 from collections.abc import Iterator
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.ledger.hub_dataset import repeat_call
 
+from .push import digest_of_token, may_read
 from .requests import PRIVATE, SUBMISSIONS
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def start_jobs(api: HfApi, repository: str, requirement: str, token: str) -> Ite
     Job, which runs at once: webhooks copy their Job from one that ran.
     """
     name, private = repository + SUBMISSIONS, repository + PRIVATE
-    if not repeat_call(lambda: api.repo_exists(private, repo_type="dataset", token=token), private):
+    if not may_read(api, private, token):
         raise HostError(f"{TOKEN}: may not read {private}. Make the evaluator's token, as `push` says")
     install = f"pip install --quiet {shlex.quote(requirement)}"
     command = ["bash", "-c", f"{install} && exec segjudge worker --platform hugging-face {repository} --once"]
-    digest = hashlib.sha256(token.encode()).hexdigest()[:16]
+    digest = digest_of_token(token)
     hooks = [
         hook
         for hook in repeat_call(api.list_webhooks, repository)

@@ -91,7 +91,7 @@ class HubPush:
     def _set_secret(self, repository: str, token: str) -> Iterator[str]:
         """Set the token of the Space, which restarts it, unless it has this one already."""
         self._check_token(repository, token)
-        about = f"SHA-256 {hashlib.sha256(token.encode()).hexdigest()[:16]}"
+        about = f"SHA-256 {digest_of_token(token)}"
         secret = _call(repository, lambda: self.api.get_space_secrets(repository)).get(SECRET)
         if secret is None or secret.description != about:
             _call(repository, lambda: self.api.add_space_secret(repository, SECRET, token, description=about))
@@ -99,16 +99,22 @@ class HubPush:
 
     def _check_token(self, repository: str, token: str) -> None:
         """Raise HostError for a token that may do too much, or too little."""
-
-        def may_read(name: str) -> bool:
-            return _call(name, lambda: self.api.repo_exists(name, repo_type="dataset", token=token))
-
         submissions, private = repository + SUBMISSIONS, repository + PRIVATE
-        if may_read(private):
+        if may_read(self.api, private, token):
             fault = f"may read {private}, so a fault of the Space could reveal the truth"
             raise HostError(f"{SECRET}: {fault}. Make a fine-grained token that may only write to {submissions}")
-        if not may_read(submissions):
+        if not may_read(self.api, submissions, token):
             raise HostError(f"{SECRET}: may not read {submissions}. Allow it to read and write that data set")
+
+
+def digest_of_token(token: str) -> str:
+    """Return what tells a token from others, and may be shown."""
+    return hashlib.sha256(token.encode()).hexdigest()[:16]
+
+
+def may_read(api: HfApi, name: str, token: str) -> bool:
+    """Return whether a token may read a data set."""
+    return repeat_call(lambda: api.repo_exists(name, repo_type="dataset", token=token), name)
 
 
 def _call(name: str, call: Callable[[], _Result]) -> _Result:
