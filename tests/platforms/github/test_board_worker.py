@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import hashlib
 import io
 import json
@@ -218,11 +219,8 @@ def test_a_limit_is_said_and_the_next_day_counts_anew(github: PlayedGitHub, chal
     github.sweep()
     assert ["Scored" in github.answers(number)[0] for number in numbers] == [True, False, True]
     assert "has used its 1 submissions today (UTC)" in github.answers(numbers[1])[0]
-    moment = github.issues[numbers[1]]["updated_at"]
-    github.issues[numbers[1]] |= {
-        "state": "open",
-        "updated_at": f"{int(moment[:4]) + (moment[5:7] == '12')}-12-31T0{moment[12:]}",
-    }
+    moment = datetime.datetime.fromisoformat(github.issues[numbers[1]]["updated_at"]) + datetime.timedelta(days=1)
+    github.issues[numbers[1]] |= {"state": "open", "updated_at": f"{moment:%Y-%m-%dT%H:%M:%SZ}"}
     github.sweep()
     assert "Scored" in github.answers(numbers[1])[0]
     assert len(github.answers(numbers[1])) == 1
