@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import (
     TYPE_CHECKING,
-    Any,
     Callable,
     Dict,
     Generic,
@@ -105,11 +104,6 @@ def _read_text(path: str) -> str:
         return file.read().decode("ascii", "replace")
 
 
-def list_results(_numbers: List[int], results: List[_Result]) -> List[_Result]:
-    """Return the results of several items as they are, in the place of a cheaper form to send."""
-    return results
-
-
 def results_of_processes(
     work: Callable[[int], _Result],
     costs: Sequence[int],
@@ -119,49 +113,27 @@ def results_of_processes(
 ) -> Iterator[_Result]:
     """Yield the results of all items as they arrive, from several processes, most expensive first.
 
-    This process calls `started` with each item: before counting it if there is one process, else when its result
-    arrives. `most_jobs` is as in `batches_of_processes`.
+    If no process can be forked, this one does the work. It begins alone if `jobs` is 1: `most_jobs` processes take over
+    once the time of the items so far shows that this pays. It calls `started` with each item: before counting it alone,
+    else when its result arrives.
     """
-
-    def start_each(numbers: Sequence[int]) -> None:
-        for number in numbers:
-            started(number)
-
-    for batch in batches_of_processes(work, costs, jobs, start_each, most_jobs=most_jobs):
-        yield from batch
-
-
-def batches_of_processes(
-    work: Callable[[int], _Result],
-    costs: Sequence[int],
-    jobs: int,
-    started: Callable[[Sequence[int]], None],
-    pack: Callable[[List[int], List[_Result]], Any] = list_results,
-    most_jobs: int = 1,
-) -> Iterator[Any]:
-    """Yield the results of all items as they arrive, several at a time, from several processes.
-
-    Processes send what `pack` returns for the numbers of several items and their results. If no process can be forked,
-    this one does the work. It begins alone if `jobs` is 1: `most_jobs` processes take over once the time of the items
-    so far shows that this pays.
-    """
-    pool = _start_pool(work, costs, range(len(costs)), jobs, pack)
+    pool = _start_pool(work, costs, range(len(costs)), jobs)
     begin, done, total = time.process_time(), 0, sum(costs)
     for number in range(len(costs)) if pool is None else ():
-        started([number])
-        yield [work(number)]
+        started(number)
+        yield work(number)
         done += costs[number]
         spent = time.process_time() - begin
         if most_jobs > 1 and spent > _TRIAL and spent * (total - done) > _WORTH_SHARING * done:
-            pool = _start_pool(work, costs, range(number + 1, len(costs)), most_jobs, pack)
+            pool = _start_pool(work, costs, range(number + 1, len(costs)), most_jobs)
             if pool is not None:
                 break
             most_jobs = 1
     if pool is not None:
         with closing(pool):
-            for numbers, results in pool.results():
-                started(numbers)
-                yield results
+            for number, result in pool.results():
+                started(number)
+                yield result
 
 
 def results_of_threads(work: Callable[[int], _Result], count: int, jobs: int) -> List[_Result]:
@@ -198,11 +170,10 @@ def _start_pool(
     costs: Sequence[int],
     numbers: Sequence[int],
     jobs: int,
-    pack: Callable[[List[int], List[_Result]], Any],
 ) -> Optional[_Pool[_Result]]:
     """Return a pool for these items; None if there are too few, or no process can be forked."""
     jobs = min(jobs, len(numbers))
-    pool = _Pool(work, costs, numbers, jobs, pack) if jobs > 1 and _may_fork() else None
+    pool = _Pool(work, costs, numbers, jobs) if jobs > 1 and _may_fork() else None
     if pool is not None and not pool.readers:
         pool.close()
         return None
@@ -226,12 +197,11 @@ class _Pool(Generic[_Result]):
         costs: Sequence[int],
         numbers: Sequence[int],
         jobs: int,
-        pack: Callable[[List[int], List[_Result]], Any] = list_results,
     ) -> None:
         """Start up to `jobs` processes for the items of these numbers."""
         import multiprocessing
 
-        self._work, self._pack, self._count = work, pack, len(numbers)
+        self._work, self._count = work, len(numbers)
         self._order = sorted(numbers, key=costs.__getitem__, reverse=True)
         self.readers: List[Connection] = []
         self._children: List[ForkProcess] = []
@@ -261,8 +231,8 @@ class _Pool(Generic[_Result]):
             self.readers.append(reader)
             self._children.append(child)
 
-    def results(self) -> Iterator[Tuple[List[int], Any]]:
-        """Yield some items and their results; raises a child's error, or MemoryError if a child was killed."""
+    def results(self) -> Iterator[Tuple[int, _Result]]:
+        """Yield the items and their results; raises a child's error, or MemoryError if a child was killed."""
         from multiprocessing import connection
 
         waiting = list(self.readers)
@@ -270,7 +240,7 @@ class _Pool(Generic[_Result]):
             ready = connection.wait(waiting)
             for reader in [source for source in waiting if source in ready]:
                 try:
-                    message: Union[Tuple[List[int], Any], Exception, None] = reader.recv()
+                    message: Union[List[Tuple[int, _Result]], Exception, None] = reader.recv()
                 except (EOFError, OSError):  # between messages, or in one
                     raise MemoryError("a scoring process was killed") from None
                 if isinstance(message, Exception):
@@ -278,7 +248,7 @@ class _Pool(Generic[_Result]):
                 if message is None:
                     waiting.remove(reader)
                 else:
-                    yield message
+                    yield from message
 
     def close(self) -> None:
         """End all processes at once."""
@@ -312,19 +282,17 @@ class _Pool(Generic[_Result]):
 
     def _send_results(self, writer: Connection) -> None:
         """Take items and send their results, also those before an item that fails."""
-        numbers: List[int] = []
-        results: List[_Result] = []
+        results: List[Tuple[int, _Result]] = []
         batch_start = -math.inf  # the first result shows at once that work goes on
         try:
             while ticket := os.read(self._tickets, 4):
                 for index in range(int.from_bytes(ticket, "little"), self._count, _TICKETS):
                     number = self._order[index]
-                    results.append(self._work(number))
-                    numbers.append(number)
+                    results.append((number, self._work(number)))
                     if time.monotonic() - batch_start >= _GATHERED:
-                        batch, numbers, results = (numbers, self._pack(numbers, results)), [], []
+                        batch, results = results, []
                         writer.send(batch)
                         batch_start = time.monotonic()
         finally:
-            if numbers:
-                writer.send((numbers, self._pack(numbers, results)))
+            if results:
+                writer.send(results)

@@ -9,7 +9,7 @@ import functools
 import os
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Tuple, Union
 
 from ..families import FAMILIES, PROTOCOLS, describe_unknown, engine_of
 from ..families.base.accumulator import Accumulator
@@ -19,7 +19,7 @@ from ..families.base.reports import Report
 from ..families.base.truth import AnnotationFile, SplitTruth
 from ..files import HostError, name_hint
 from ..files.packed import family_of
-from ..runner.parallel import WHOLE, Part, batches_of_processes, cores
+from ..runner.parallel import WHOLE, Part, cores, results_of_processes
 from .phase import Phase, PhaseSplit
 from .provenance import digest_of
 
@@ -57,15 +57,15 @@ class Scorer:
             job = opened.plan(share, progress)
             done, total = 0, len(job.names) or 1
 
-            def begin(numbers: Sequence[int]) -> None:
+            def begin(number: int) -> None:
                 nonlocal done
                 if job.names:
-                    progress(job.names[numbers[0]], done, total)
-                done += len(numbers)
+                    progress(job.names[number], done, total)
+                done += 1
 
             rules = self.rules
-            for batch in batches_of_processes(job.count, job.costs, rules.jobs, begin, job.pack, rules.most_jobs):
-                job.accumulator.update_all(batch)
+            for counts in results_of_processes(job.count, job.costs, rules.jobs, begin, rules.most_jobs):
+                job.accumulator.add(counts)
             progress("", total, total)
             return job.accumulator
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import pickle
 import random
 import struct
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ import pytest
 from segjudge.evaluation_script.families import report_of
 from segjudge.evaluation_script.families.base import cell_batches
 from segjudge.evaluation_script.families.base.cell_batches import tabulate_groups
-from segjudge.evaluation_script.families.base.unit_counts import PackedUnits
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts, decode_unit
 from segjudge.evaluation_script.families.instances import metrics
 from segjudge.evaluation_script.families.instances.matching import decode_counts as decode_instances
@@ -71,7 +70,7 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
 
 @pytest.mark.parametrize("at_once", [1, 7, 1 << 15])
 def test_cells_are_added_up_as_they_arrive(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scores read packed cells; sums are equal whether units arrive packed, singly or repeated."""
+    """Sums of cells are equal in whatever order units arrive, also if they arrive twice."""
     monkeypatch.setattr(cell_batches, "_CELLS_AT_ONCE", at_once)
     random, names = np.random.default_rng(5), [f"unit {number}" for number in range(30)]
     tables = [random.integers(0, 6, (2, random.integers(0, 9))) * [[(1 << 33) + 1], [1]] for _ in names]
@@ -88,23 +87,22 @@ def test_cells_are_added_up_as_they_arrive(at_once: int, monkeypatch: pytest.Mon
         sums = accumulator.without_groups(lambda part: {"sum": float((part.add_up_cells(split, (6, 8)) ** 2).sum())})
         return [counts.tolist(), accumulator.add_up_cells(split, (6, 8)).tolist(), sums["sum"].tolist()]
 
-    single = UnitAccumulator("rules", {}, names)
-    single.update_all(units)
+    def fill(numbers: Iterable[int]) -> UnitAccumulator[str]:
+        accumulator = UnitAccumulator("rules", {}, names)
+        for number in numbers:
+            accumulator.add(units[number])
+        return accumulator
+
+    single = fill(range(30))
     expected = describe(single)
     assert expected[0] == [table.shape[1] for table in tables]
     assert np.sum(expected[1]) == sum(table[1].sum() for table in tables)
-    for batches in ([range(30)], [range(20, 30), range(10), range(10, 20)], [range(15), range(10, 30)]):
-        packed = UnitAccumulator("rules", {}, names)
-        for numbers in batches:
-            counts = [units[number] for number in numbers]
-            packed.update_all(pickle.loads(pickle.dumps(PackedUnits(list(numbers), counts))))
-        assert describe(packed) == expected
-        assert packed.state_dict() == single.state_dict()
-        assert describe(packed) == expected
-    packed = UnitAccumulator("rules", {}, names)
-    packed.update_all(PackedUnits(range(29), units[:29]))
+    for numbers in ([*range(20, 30), *range(20)], [*range(15), *range(10, 30)]):
+        merged = fill(numbers)
+        assert describe(merged) == expected
+        assert merged.state_dict() == single.state_dict()
     with pytest.raises(HostError, match="1 unit not counted yet: unit 29"):
-        next(packed.cells())
+        next(fill(range(29)).cells())
     with pytest.raises(ValueError, match="has counted a label that is rejected"):
         single.add_groups("few", lambda all_: tabulate_groups(all_.cells(), all_.groups(), split, (5, 8)))
 

@@ -42,14 +42,9 @@ class Accumulator(abc.ABC, Generic[Rules, _Counts]):
     def update(self, counts: _Counts) -> None:
         """Add counts; equal counts again change nothing, different ones raise ValueError."""
 
-    def add(self, data: bytes) -> None:
-        """Add counts that were encoded."""
-        self.update(self.decode(data))
-
-    def update_all(self, batch: Any) -> None:
-        """Add several counts, or their encodings, or what a job's `pack` returned for them."""
-        for counts in batch:
-            (self.add if isinstance(counts, bytes) else self.update)(counts)
+    def add(self, counts: Any) -> None:
+        """Add counts, or their encoding."""
+        self.update(self.decode(counts) if isinstance(counts, bytes) else counts)
 
     @abc.abstractmethod
     def missing(self) -> List[str]:

@@ -5,7 +5,7 @@ The table `cells` of a unit has two rows: the keys of its cells, which are pairs
 
 from __future__ import annotations
 
-from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Protocol, Sequence, Tuple
+from typing import Callable, Dict, Iterable, Iterator, NamedTuple, Protocol, Sequence, Tuple
 
 import numpy as np
 
@@ -41,33 +41,12 @@ class CellBatch(NamedTuple):
         """Return the index of the unit of each cell."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
-    def cut(self) -> Iterator[CellBatch]:
-        """Yield the same units, some at a time."""
-        ends = np.append(0, np.cumsum(self.lengths)).tolist()
-        for units in cut_batches(self.lengths, _CELLS_AT_ONCE):
-            cells = slice(ends[units.start], ends[units.stop])
-            yield CellBatch(self.numbers[units], self.lengths[units], self.keys[cells], self.sums[cells])
 
-
-def has_cells(shape: Tuple[int, ...]) -> bool:
-    """Return whether a table of this shape can be one of cells."""
-    return len(shape) == 2 and shape[0] == 2
-
-
-def batch_cells(units: Iterable[Tuple[int, CountedCells]]) -> Iterator[CellBatch]:
-    """Yield the cells of units with these numbers, some units at a time."""
-    batch: List[CountedCells] = []
-    numbers: List[int] = []
-    cells = 0
-    for number, unit in units:
-        batch.append(unit)
-        numbers.append(number)
-        cells += unit.tables[CELLS].shape[1]
-        if cells >= _CELLS_AT_ONCE:
-            yield CellBatch(np.array(numbers), _count_cells(batch), *join_cells(batch))
-            batch, numbers, cells = [], [], 0
-    if batch:
-        yield CellBatch(np.array(numbers), _count_cells(batch), *join_cells(batch))
+def batch_cells(units: Sequence[CountedCells]) -> Iterator[CellBatch]:
+    """Yield the cells of all units of a truth, some units at a time."""
+    lengths = _count_cells(units)
+    for chosen in cut_batches(lengths, _CELLS_AT_ONCE):
+        yield CellBatch(np.arange(chosen.start, chosen.stop), lengths[chosen], *join_cells(units[chosen]))
 
 
 def _count_cells(units: Sequence[CountedCells]) -> Array:

@@ -9,7 +9,6 @@ from typing import (
     Callable,
     Dict,
     Generic,
-    List,
     Mapping,
     NamedTuple,
     Optional,
@@ -19,7 +18,7 @@ from typing import (
     TypeVar,
 )
 
-from ...runner.parallel import Part, list_results
+from ...runner.parallel import Part
 from .accumulator import Accumulator
 from .family import Progress, ScoringRules
 from .reports import Report
@@ -40,8 +39,6 @@ class CountingJob(NamedTuple):
     costs: Sequence[int]
     #: The names of the items in progress messages; empty if it does not name them.
     names: Sequence[str] = ()
-    #: Returns the counts of several items, given their numbers, in a form that is cheaper to send and to add.
-    pack: Callable[[List[int], List[Any]], Any] = list_results
 
 
 class OpenedSubmission(Protocol):

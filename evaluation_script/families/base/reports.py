@@ -129,7 +129,7 @@ _BOUNDS = {"Decay": (-1.0, 1.0), "MOTSA": (-math.inf, 1.0), "sMOTSA": (-math.inf
 def deal_groups(count: int) -> Array:
     """Return the group of each of `count` cases, drawn with a fixed seed.
 
-    The shuffle equals numpy's `Generator(PCG64(0)).permutation(count)`, whose import is slow.
+    It equals numpy 2's `Generator(PCG64(0)).permutation(count)`; of numpy, all versions draw only the words alike.
     """
     order, draw = list(range(count)), _draw_words().__next__
     highest = count - 1
@@ -146,50 +146,17 @@ def deal_groups(count: int) -> Array:
     return groups
 
 
-#: PCG64's generator: its state with seed 0, its factor and its summand.
-_STATE, _FACTOR = 0x1AA1B5345996452D09585EB7A69561E3, 0x2360ED051FC65DA44385DF649FCCF645
-_SUMMAND = 0x418DDADB3AF71A82588133BC447873A9
-#: The number of states that are computed singly.
-_FIRST_STATES = 32
-_WHOLE, _HALF = (1 << 128) - 1, np.uint64((1 << 32) - 1)
+#: The number of words of 64 bits that are drawn at a time.
+_WORDS = 1024
 
 
 def _draw_words() -> Iterator[int]:
     """Yield the words of 32 bits that PCG64 draws with seed 0."""
-    state, factor, summand, drawn = _STATE, 1, 0, []
-    for _ in range(_FIRST_STATES):
-        state = (state * _FACTOR + _SUMMAND) & _WHOLE
-        factor, summand = factor * _FACTOR & _WHOLE, (summand * _FACTOR + _SUMMAND) & _WHOLE
-        drawn.append([state >> 32 * digit & 0xFFFFFFFF for digit in range(4)])
-    states = np.array(drawn, np.uint64).T
-    yield from _words_of(states)
-    while True:  # the states drawn so far, and as many again
-        new_states = _multiply_states(states, factor, summand)
-        yield from _words_of(new_states)
-        states = np.concatenate([states, new_states], axis=1)
-        factor, summand = factor * factor & _WHOLE, (factor + 1) * summand & _WHOLE
+    from numpy.random import PCG64  # numpy 2 loads it only here
 
-
-def _multiply_states(states: Array, factor: int, summand: int) -> Array:
-    """Return states times a factor plus a summand, as rows of four digits of 32 bits, the lowest first."""
-    digits = [np.uint64(factor >> 32 * digit & 0xFFFFFFFF) for digit in range(4)]
-    sums = [np.full(states.shape[1], summand >> 32 * digit & 0xFFFFFFFF, np.uint64) for digit in range(5)]
-    for row, state in enumerate(states):
-        for column in range(4 - row):
-            product = state * digits[column]
-            sums[row + column] += product & _HALF
-            sums[row + column + 1] += product >> np.uint64(32)
-    for digit in range(3):
-        sums[digit + 1] += sums[digit] >> np.uint64(32)
-    return np.array(sums[:4]) & _HALF
-
-
-def _words_of(states: Array) -> Iterator[int]:
-    """Return the two words of each state: its exclusive or of both halves, turned right by its highest bits."""
-    word = (states[3] << np.uint64(32) | states[2]) ^ (states[1] << np.uint64(32) | states[0])
-    turn = states[3] >> np.uint64(26)
-    word = word >> turn | word << (np.uint64(64) - turn & np.uint64(63))
-    return iter(np.stack([word & _HALF, word >> np.uint64(32)], axis=1).reshape(-1).tolist())
+    generator = PCG64(0)
+    while True:
+        yield from generator.random_raw(_WORDS).astype("<u8").view("<u4").tolist()
 
 
 def standard_errors(left_out: Mapping[str, Array]) -> Dict[str, float]:

@@ -27,7 +27,7 @@ import numpy as np
 from ...files import Problem
 from ...masks.stack import Array
 from .accumulator import NamedAccumulator, NamedCounts, Rules, decode_with, problems_of
-from .cell_batches import CELLS, CellBatch, SplitKeys, batch_cells, has_cells, tabulate_groups
+from .cell_batches import CELLS, CellBatch, SplitKeys, batch_cells, tabulate_groups
 from .family import Values
 from .reports import deal_groups
 
@@ -70,74 +70,6 @@ class UnitCounts(NamedCounts):
             tables[key] = detached = np.array(table, kind, order="C")
             detached.flags.writeable = False
         return UnitCounts(self.name, tables, self.problems, self.problem_count)
-
-
-class PackedUnits:
-    """The counts of several units: one table for all of them by name, and the counts that differ or have problems."""
-
-    def __init__(self, numbers: Sequence[int], units: Sequence[UnitCounts]) -> None:
-        """Pack units that have these numbers in the truth."""
-        kinds = [None if unit.problem_count else _kinds_of(unit) for unit in units]
-        usual = next((kind for kind in kinds if kind), ())
-        fits = [bool(kind) and kind == usual for kind in kinds]
-        packed = list(compress(units, fits))
-        #: The numbers of the units in tables.
-        self.numbers = np.array(list(compress(numbers, fits)), np.int64)
-        #: The tables of equal shapes with the units first, those of cells unit by unit, the others flat.
-        self.tables: Dict[str, Array] = {}
-        #: The number of cells of each unit; empty without a table of cells.
-        self._lengths: Array = np.zeros(0, np.int64)
-        #: The shapes of flat tables, unit by unit.
-        self._shapes: Dict[str, List[Tuple[int, ...]]] = {}
-        for key, kind in usual:
-            tables = [unit.tables[key] for unit in packed]
-            shapes = [table.shape for table in tables]
-            if key == CELLS and all(map(has_cells, shapes)):
-                self._lengths = np.array([columns for _, columns in shapes], np.int64)
-                self.tables[key] = np.concatenate(tables, axis=1)
-                continue
-            table = np.frombuffer(b"".join([table.tobytes() for table in tables]), f"<{kind}8")
-            if shapes.count(shapes[0]) == len(shapes):
-                table = table.reshape(len(shapes), *shapes[0])
-            else:
-                self._shapes[key] = shapes
-            self.tables[key] = table
-        #: The counts that no table holds.
-        self.unlike = [unit for unit, is_packed in zip(units, fits) if not is_packed]
-
-    @property
-    def stays_packed(self) -> bool:
-        """Return whether scores read the tables as they are: no shapes differ, except those of cells."""
-        return bool(self.tables) and not self._shapes
-
-    def cut_cells(self) -> Iterator[CellBatch]:
-        """Yield the cells of all units, some units at a time."""
-        if len(self.numbers):
-            yield from CellBatch(self.numbers, self._lengths, *self.tables[CELLS]).cut()
-
-    def unpack(self, names: Sequence[str]) -> Iterator[UnitCounts]:
-        """Yield the counts in the tables, given the names of the truth's units."""
-        columns = []
-        for key, table in self.tables.items():
-            table.setflags(write=False)
-            if key == CELLS and len(self._lengths):
-                stops = np.cumsum(self._lengths).tolist()
-                columns.append([table[:, start:stop] for start, stop in zip([0, *stops], stops)])
-            elif key in self._shapes:
-                shapes = self._shapes[key]
-                stops = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
-                columns.append(
-                    [table[start:stop].reshape(shape) for start, stop, shape in zip([0, *stops], stops, shapes)]
-                )
-            else:
-                columns.append([table[row, ...] for row in range(len(table))])
-        for number, *tables in zip(self.numbers.tolist(), *columns):
-            yield UnitCounts(names[number], dict(zip(self.tables, tables)))
-
-
-def _kinds_of(unit: UnitCounts) -> Tuple[Tuple[str, str], ...]:
-    """Return the names and kinds of a unit's tables."""
-    return tuple((key, table.dtype.kind) for key, table in unit.tables.items())
 
 
 def decode_unit(data: bytes) -> UnitCounts:
@@ -193,14 +125,6 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         self._left_out: Optional[Tuple[UnitAccumulator[Rules], int]] = None
         #: The counts of all units in the truth's order, once they are known to be complete.
         self._complete: Optional[List[UnitCounts]] = None
-        #: The counts that arrived packed, and flags of their units.
-        self._packed: List[PackedUnits] = []
-        self._is_packed: Array = np.zeros(len(names), bool)
-        self._name_column: Optional[Array] = None
-        #: The number of each unit, once it is needed.
-        self._numbers: Dict[str, int] = {}
-        #: Whether every unit is counted, without a problem.
-        self._is_complete = False
 
     @classmethod
     def make_empty(cls, protocol: Rules, description: Dict[str, Any], *, strict: bool) -> UnitAccumulator[Rules]:
@@ -233,44 +157,20 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
             everything, number = self._left_out
             self._complete = _select(everything.complete_counts(), everything.groups() != number)
         elif self._complete is None:
-            self._refuse_incomplete()
+            self.refuse_missing()
+            self.refuse_problems()
             self._complete = self.all_counts()
         return self._complete
-
-    def _refuse_incomplete(self) -> None:
-        """Raise HostError unless every unit is counted, and SubmissionError with every problem."""
-        if not self._is_complete:
-            if len(self._counts) + np.count_nonzero(self._is_packed) < len(self.names):
-                self.refuse_missing()
-            if any(unit.problem_count for unit in self._counts.values()):
-                self.refuse_problems()
-            self._is_complete = True
 
     def stack(self, key: str) -> Array:
         """Return a table that has the same shape in all units, with the units first."""
         if key not in self._stacks:
             if self._left_out is None:
-                self._stacks[key] = self._stack_all(key)
+                self._stacks[key] = stack_tables(self.complete_counts(), key)
             else:
                 everything, number = self._left_out
                 self._stacks[key] = everything.stack(key)[everything.groups() != number]
         return self._stacks[key]
-
-    def _stack_all(self, key: str) -> Array:
-        self._refuse_incomplete()
-        unlike = [counts.tables[key] for counts in self._counts.values()] if self._packed else []
-        blocks = [packed.tables[key] for packed in self._packed]
-        forms = {(table.dtype, table.shape) for table in unlike} | {(table.dtype, table.shape[1:]) for table in blocks}
-        if not blocks or len(forms) > 1:
-            return stack_tables(self.complete_counts(), key)
-        ((kind, shape),) = forms
-        stacked = np.empty((len(self.names), *shape), kind)
-        for packed, table in zip(self._packed, blocks):
-            stacked[packed.numbers] = table
-        for number, name in enumerate(self.names) if unlike else ():
-            if name in self._counts:
-                stacked[number] = self._counts[name].tables[key]
-        return stacked
 
     def add_up(self, key: str, tabulate: Callable[[Any], Array], table: str = "") -> Array:
         """Return a table of whole numbers that are sums over units; `key` identifies `tabulate`.
@@ -313,67 +213,25 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         return self._sums_by_group[key]
 
     def cells(self) -> Iterator[CellBatch]:
-        """Yield the cells of all units, some units at a time, in any order."""
-        if self._packed and self._left_out is None:
-            self._refuse_incomplete()
-            for packed in self._packed:
-                yield from packed.cut_cells()
-            counted = self._counts
-            yield from batch_cells((number, counted[name]) for number, name in enumerate(self.names) if name in counted)
-        else:
-            yield from batch_cells(enumerate(self.complete_counts()))
+        """Return the cells of all units, some units at a time."""
+        return batch_cells(self.complete_counts())
 
     def update(self, counts: UnitCounts) -> None:
-        if self._packed:
-            self._numbers = self._numbers or {name: number for number, name in enumerate(self.names)}
-            if counts.name in self._numbers and self._is_packed[self._numbers[counts.name]]:
-                self._unpack()
         super().update(counts)
-        if self._is_complete or self._left_out is not None:
+        if self._complete is not None or self._left_out is not None:
             self._forget()
-
-    def update_all(self, batch: Any) -> None:
-        """Add several counts; packed ones stay packed unless some are counted already."""
-        if not isinstance(batch, PackedUnits):
-            super().update_all(batch)
-            return
-        names = [self.names[number] for number in batch.numbers.tolist()] if self._counts else []
-        is_new = not self._is_packed[batch.numbers].any() and self._counts.keys().isdisjoint(names)
-        if not (batch.stays_packed and is_new):
-            super().update_all(batch.unpack(self.names))
-        else:
-            self._forget()
-            self._is_packed[batch.numbers] = True
-            self._packed.append(batch)
-        super().update_all(batch.unlike)
 
     def all_counts(self) -> List[UnitCounts]:
-        if self._left_out is not None:
-            return self.complete_counts()
-        self._unpack()
-        return super().all_counts()
-
-    def missing(self) -> List[str]:
-        self._unpack()
-        return super().missing()
-
-    def _unpack(self) -> None:
-        """Hold all counts unit by unit."""
-        for packed in self._packed:
-            self._counts.update((counts.name, counts) for counts in packed.unpack(self.names))
-        self._packed = []
-        self._is_packed[:] = False
+        return super().all_counts() if self._left_out is None else self.complete_counts()
 
     def load_state_dict(self, state: Dict[str, bytes]) -> None:
         self._forget()
-        self._packed = []
-        self._is_packed[:] = False
         super().load_state_dict(state)
 
     def _forget(self) -> None:
         """Drop what was computed from the counts before they change."""
         self._stacks, self._sums, self._sums_by_group = {}, {}, {}
-        self._left_out, self._complete, self._is_complete = None, None, False
+        self._left_out, self._complete = None, None
 
     def groups(self) -> Array:
         """Return the group of each unit."""
@@ -385,22 +243,16 @@ class UnitAccumulator(NamedAccumulator[Rules, UnitCounts]):
         accumulator.leave_out(self, number)
         return accumulator
 
-    def name_column(self) -> Array:
-        """Return the names of all units as objects."""
-        if self._name_column is None:
-            self._name_column = np.array([*self.names, ""], object)[:-1]
-        return self._name_column
-
     def leave_out(self, everything: UnitAccumulator[Rules], number: int) -> None:
         """Drop a group in a copy of the accumulator of everything."""
-        self.names = everything.name_column()[everything.groups() != number].tolist()
+        self.names = _select(everything.names, everything.groups() != number)
         self._stacks, self._sums, self._complete, self._left_out = {}, {}, None, (everything, number)
 
     def without_groups(
         self, values: Callable[[UnitAccumulator[Rules]], Values], _metrics: Collection[str] = ()
     ) -> Dict[str, Array]:
         """Return all metrics, computed by `values`, leaving out one group of units at a time; empty for one unit."""
-        self._refuse_incomplete()
+        self.complete_counts()  # raises an error for any problem
         if len(self.names) < 2:
             return {}
         rows = [values(self._without_group(number)) for number in range(int(self.groups().max()) + 1)]

@@ -18,7 +18,7 @@ from .engine import CountingJob, Engine
 from .family import Progress, ScoringRules, Values
 from .reports import Report, Row
 from .truth import DEFAULT_SPLIT, AnnotationFile
-from .unit_counts import FactForms, PackedUnits, Shapes, UnitAccumulator, UnitCounts, decode_unit
+from .unit_counts import FactForms, Shapes, UnitAccumulator, UnitCounts, decode_unit
 from .unit_submissions import FilesOfUnits, PictureFiles, UnitNouns, UnitSubmission, choose_members
 from .unit_truth import (
     Rows,
@@ -87,17 +87,13 @@ class _OpenedUnits:
         accumulator = UnitAccumulator(
             rules.protocol, truth.facts, truth.item_names, notes, suspicions, strict=rules.strict
         )
-        numbers = share.select([unit.cost for unit in truth.units])
-        units = [truth.units[number] for number in numbers]
+        units = [truth.units[number] for number in share.select([unit.cost for unit in truth.units])]
 
         def count(number: int) -> UnitCounts:
             return self._count(units[number], self.submission).detach()
 
-        def pack(items: List[int], counts: List[UnitCounts]) -> PackedUnits:
-            return PackedUnits([numbers[item] for item in items], counts)
-
         costs, names = [unit.cost for unit in units], [unit.name for unit in units]
-        return CountingJob(accumulator, count, costs, names, pack)
+        return CountingJob(accumulator, count, costs, names)
 
 
 def unit_engine(  # noqa: PLR0913, PLR0917 - each is one thing that a family does in its own way
