@@ -6,6 +6,7 @@ import io
 import json
 import os
 import threading
+import time
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -107,16 +108,36 @@ class COCO:
             self.createIndex()
         if annotation_file is None or isinstance(annotation_file, dict):
             return
-        with open(annotation_file, "rb") as file, without_collector():
+        with (
+            self._announce("loading annotations into memory...", "Done"),
+            open(annotation_file, "rb") as file,
+            without_collector(),
+        ):
             data = file.read()
             parts = read_annotations(data)
             if parts is not None:
                 self._document, self._annotations = parts[0], (parts[1], data)
             else:
                 self._document = json.loads(data)
-        if not isinstance(self._document, dict):
-            raise AssertionError(f"annotation file format {type(self._document)} not supported")
+            if not isinstance(self._document, dict):
+                raise AssertionError(f"annotation file format {type(self._document)} not supported")
         self._forget()
+        self._announce_index()
+
+    def _say(self, *lines: str) -> None:
+        """Print lines that pycocotools prints."""
+        print(*lines, sep="\n")
+
+    @contextlib.contextmanager
+    def _announce(self, line: str, end: str) -> Iterator[None]:
+        self._say(line)
+        begun = time.time()
+        yield
+        self._say(f"{end} (t={time.time() - begun:0.2f}s)")
+
+    def _announce_index(self) -> None:
+        """Print that the annotations are indexed, which they are on first use."""
+        self._say("creating index...", "index created!")
 
     def _forget(self) -> None:
         for name in _LATE:
@@ -186,29 +207,39 @@ class COCO:
 
     def loadRes(self, resFile: Any) -> Any:
         """Return detections of this dataset: a path, a list of records or an array with seven columns."""
-        loaded = COCO()
-        if not isinstance(self, COCO) or not isinstance(resFile, str | os.PathLike):
-            if isinstance(self, COCO) and isinstance(resFile, list) and resFile and _are_boxes(resFile, self.imgs):
-                loaded._detections = self, [*resFile]  # programs may fill their list anew
-                loaded._forget()
-                return loaded
-            bare = self.hide_annotations() if isinstance(self, COCO) else self
-            with without_collector():
-                for name, value in vars(find_incumbent("COCO").loadRes(bare, resFile)).items():
-                    setattr(loaded, name, value)
-            return loaded
-        with open(resFile, "rb") as file:
-            data = file.read()
-        loaded._detections = self, data
-        loaded._forget()
-        has_points, has_boxes, has_masks = (key in data[:_FIRST_RECORD] for key in _SHAPES)
-        if has_points and loaded.find_records(self, "keypoints") is not None:
-            return loaded
-        if has_boxes and loaded.find_records(self, "bbox") is not None:
-            return loaded  # their masks are read on comparison
-        if loaded.find_records(self, "segm" if has_masks else "bbox") is None:
-            _ = loaded.dataset  # or pycocotools says why it is invalid
+        loaded: COCO = self._make_empty() if isinstance(self, COCO) else COCO()
+        announcing: COCO = self if isinstance(self, COCO) else loaded
+        with announcing._announce("Loading and preparing results...", "DONE"):
+            loaded._load_results(self, resFile)
+        loaded._announce_index()
         return loaded
+
+    def _make_empty(self) -> "COCO":
+        return COCO()
+
+    def _load_results(self, truth: Any, results: Any) -> None:
+        if not isinstance(truth, COCO) or not isinstance(results, str | os.PathLike):
+            if isinstance(truth, COCO) and isinstance(results, list) and results and _are_boxes(results, truth.imgs):
+                self._detections = truth, [*results]  # programs may fill their list anew
+                self._forget()
+                return
+            bare = truth.hide_annotations() if isinstance(truth, COCO) else truth
+            if isinstance(results, np.ndarray):
+                results = self.loadNumpyAnnotations(results)
+            with hold_output(), without_collector():
+                vars(self).update(vars(find_incumbent("COCO").loadRes(bare, results)))
+            return
+        with open(results, "rb") as file:
+            data = file.read()
+        self._detections = truth, data
+        self._forget()
+        has_points, has_boxes, has_masks = (key in data[:_FIRST_RECORD] for key in _SHAPES)
+        if has_points and self.find_records(truth, "keypoints") is not None:
+            return
+        if has_boxes and self.find_records(truth, "bbox") is not None:
+            return  # their masks are read on comparison
+        if self.find_records(truth, "segm" if has_masks else "bbox") is None:
+            _ = self.dataset  # or pycocotools says why it is invalid
 
     def find_truth(self, kind: str) -> InstanceTruth | None:
         """Return the annotations as arrays, with empty masks unless masks are compared.

@@ -3,6 +3,7 @@
 import copy
 import datetime
 import os
+import time
 from collections import defaultdict
 from dataclasses import replace
 from inspect import getattr_static
@@ -150,7 +151,7 @@ class COCOeval:
         accumulated, params = self.eval, self.params
         self.params = copy.deepcopy(self._paramsEval)
         with hold_output():
-            _call("evaluate", self)
+            self._call("evaluate")
         self.eval, self.params, self._counts = accumulated, params, counts
 
     def evaluate(self) -> None:
@@ -160,6 +161,7 @@ class COCOeval:
         params = self.params
         if params.useSegm is not None:
             params.iouType = "segm" if params.useSegm == 1 else "bbox"
+        begun = time.time()
         params.imgIds, params.maxDets = _list_unique(params.imgIds), sorted(params.maxDets)
         if params.useCats:
             params.catIds = _list_unique(params.catIds)
@@ -173,12 +175,25 @@ class COCOeval:
             # Kinds that we do not match, or data unlike COCO's: pycocotools accepts them, or raises its own error.
             if params.iouType == "boundary":
                 raise
-            _call("evaluate", self)
+            self._call("evaluate")
             return
+        self._say("Running per image evaluation...")
+        if params.useSegm is not None:
+            self._say(f"useSegm (deprecated) is not None. Running {params.iouType} evaluation")
+        self._say(f"Evaluate annotation type *{params.iouType}*")
         # Thousands of numbers need no copies of their own.
         self.eval, self._paramsEval = {}, copy.deepcopy(params, {id(params.imgIds): [*params.imgIds]})
         self._images = self._overlaps = None
         self._counts = merge_counts(list(map(match_block, blocks)))
+        self._say(f"DONE (t={time.time() - begun:0.2f}s).")
+
+    def _say(self, *lines: str) -> None:
+        """Print lines that pycocotools prints."""
+        print(*lines, sep="\n")
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        """Call a method of pycocotools' class."""
+        getattr(find_incumbent("COCOeval"), name)(self, *arguments)
 
     def _open_blocks(self, protocol: InstanceProtocol) -> list[ImageBlock]:
         """Return the images in blocks; raises the errors of inputs that are not COCO's."""
@@ -264,10 +279,12 @@ class COCOeval:
         if self._counts is None or p is not None or not _are_equal(self.params, self._paramsEval):
             if not self._paramsEval:
                 raise UsageError("call evaluate() first")
-            with hold_output():
-                _call("accumulate", self, p)
+            self._call("accumulate", p)
             return
-        params = self.params
+        self._say("Accumulating evaluation results...")
+        params, begun = self.params, time.time()
+        if not params.imgIds or not params.catIds:
+            self._say("Please run evaluate() first")  # pycocotools prints it here, too
         if not params.useCats:
             params.catIds = [-1]  # as pycocotools leaves them
         caps, categories, areas = params.maxDets, len(params.catIds), len(params.areaRng)
@@ -282,6 +299,7 @@ class COCOeval:
             "recall": recall,
             "scores": scores,
         }
+        self._say(f"DONE (t={time.time() - begun:0.2f}s).")
 
     def summarize(self) -> None:
         """Print twelve means and store them as `stats`; -1 for empty means."""
@@ -294,8 +312,7 @@ class COCOeval:
                 f"the summary needs three numbers of detections, but maxDets has {number}; the curves are in eval"
             )
         self.stats, lines = summarize(self.eval, params)
-        for line in lines:
-            print(line)
+        self._say(*lines)
 
     def per_class(self) -> list[dict[str, Any]]:
         """Return AP, AP50, AP75 and AR of each class, its best F1 at IoU 0.5 and the score that reaches it.
@@ -358,11 +375,6 @@ class COCOeval:
         if not self.eval or not all(map(len, indices)):
             raise UsageError("call accumulate() first, with 0.5 and 0.75 among iouThrs")
         return int(indices[0][0]), int(indices[1][0])
-
-
-def _call(name: str, evaluation: COCOeval, *arguments: Any) -> None:
-    """Call a method of pycocotools' class."""
-    getattr(find_incumbent("COCOeval"), name)(evaluation, *arguments)
 
 
 def install() -> None:

@@ -1,12 +1,16 @@
 """A drop-in replacement of `faster_coco_eval`: its classes, options and tables of numbers."""
 
+import contextlib
+import copy
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from segjudge.drop_in.coco import COCO
+from segjudge.drop_in import coco
+from segjudge.drop_in.coco import hold_output
 from segjudge.drop_in.cocoeval import COCOeval
 from segjudge.drop_in.summaries import list_faster_lines, summarize
 from segjudge.evaluation_script.families.instances.matching import InstanceCounts
@@ -19,6 +23,44 @@ __all__ = ["COCO", "COCOeval_faster", "install"]
 _HARMLESS = {"separate_eval", "boundary_cpu_count", "rle_iou_max_workers", "extra_calc"}
 _Array = np.ndarray[Any, Any]
 _LOGGER = logging.getLogger(__name__)
+_Printer = Callable[[str], object]
+
+
+class COCO(coco.COCO):
+    """`COCO` that prints through `print_function`, and loads empty lists of results."""
+
+    def __init__(
+        self, annotation_file: Any = None, use_deepcopy: Any = None, print_function: _Printer = _LOGGER.debug
+    ) -> None:
+        self.print_function = print_function
+        if isinstance(annotation_file, dict):
+            self._say("loading annotations into memory...", "Done (t=0.00s)")
+        super().__init__(copy.deepcopy(annotation_file) if use_deepcopy else annotation_file)
+
+    def createIndex(self) -> None:
+        """Index a dataset that the program has set, or one from a file on first use, which prints nothing."""
+        is_set, begun = "anns" in vars(self), time.time()
+        with hold_output():
+            super().createIndex()
+        if is_set:
+            self._say("creating index...", "index created!", f"Done (t={time.time() - begun:0.2f}s)")
+
+    def _say(self, *lines: str) -> None:
+        for line in lines:
+            self.print_function(line)
+
+    def _announce_index(self) -> None:
+        self._say("creating index...", "index created!", "Done (t=0.00s)")
+
+    def _make_empty(self) -> "COCO":
+        return COCO()
+
+    def _load_results(self, truth: Any, results: Any) -> None:
+        if isinstance(results, list) and not results:
+            self.dataset = {**truth.hide_annotations().dataset, "annotations": []}
+            self.createIndex()
+        else:
+            super()._load_results(truth, results)
 
 
 class COCOeval_faster(COCOeval):  # noqa: N801 - their name
@@ -32,7 +74,7 @@ class COCOeval_faster(COCOeval):  # noqa: N801 - their name
         cocoGt: Any = None,
         cocoDt: Any = None,
         iouType: str = "segm",
-        print_function: Callable[[str], object] = _LOGGER.info,
+        print_function: _Printer = _LOGGER.info,
         **options: Any,
     ) -> None:
         super().__init__(cocoGt, cocoDt, iouType)
@@ -44,6 +86,32 @@ class COCOeval_faster(COCOeval):  # noqa: N801 - their name
         unknown = [name for name, value in options.items() if name not in _HARMLESS and value]
         if unknown:
             raise UsageError(f"{', '.join(unknown)}: only faster-coco-eval has this option")
+
+    def _say(self, *lines: str) -> None:
+        """Print nothing: the lines are pycocotools'."""
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        with hold_output():
+            super()._call(name, *arguments)
+
+    def evaluate(self) -> None:
+        """Match the detections of every image with the truth."""
+        self.print_function(f"Evaluate annotation type *{self.params.iouType}*")
+        with self._report("evaluate"):
+            super().evaluate()
+
+    def accumulate(self, p: Any = None) -> None:
+        """Compute the curves of every category, range of areas and cap into `eval`."""
+        self.print_function("Accumulating evaluation results...")
+        with self._report("accumulate"):
+            super().accumulate(p)
+
+    @contextlib.contextmanager
+    def _report(self, name: str) -> Iterator[None]:
+        begun = time.time()
+        yield
+        self.print_function(f"COCOeval_opt.{name}() finished...")
+        self.print_function(f"DONE (t={time.time() - begun:0.2f}s).")
 
     def summarize(self) -> None:
         """Print the means through `print_function`; `all_stats` has them, `stats` all but AR_50 and AR_75."""

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -61,19 +62,18 @@ def small(seed: int, kind: str) -> tuple[Any, Any]:
 
 
 def both(truth: Any, sent: Any, kind: str, **changes: Any) -> tuple[Any, Any, list[str]]:
-    """Evaluate by both; return the evaluators and their printed summaries."""
+    """Evaluate by both; return the evaluators and what they printed."""
     made, printed = [], []
     for evaluator in (COCOeval, Incumbent):
         item = evaluator(truth, sent, kind)
         for name, value in changes.items():
             setattr(item.params, name, value)
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()) as output:
             item.evaluate()
             item.accumulate()
-        with contextlib.redirect_stdout(io.StringIO()) as output:
             item.summarize()
         made.append(item)
-        printed.append(output.getvalue())
+        printed.append(re.sub(r"t=[\d.]+s", "", output.getvalue()))
     return made[0], made[1], printed
 
 
@@ -474,6 +474,20 @@ def files_of(truth: Any, sent: Any, folder: Path) -> tuple[str, str]:
     for name, content in (("truth", truth.dataset), ("sent", rows)):
         (folder / f"{name}.json").write_text(json.dumps(content))
     return str(folder / "truth.json"), str(folder / "sent.json")
+
+
+@pytest.mark.parametrize("form", ["file", "list", "array"])
+def test_loading_prints_what_pycocotools_prints(form: str, tmp_path: Path) -> None:
+    truth, path = files_of(*small(8, "bbox"), tmp_path)
+    sent = {"file": path, "list": json.loads(Path(path).read_text()), "array": np.array([[1, 0, 0, 4, 4, 0.5, 1.0]])}
+    printed = []
+    for dataset in (stand_in.COCO, COCO):
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            detections = dataset(truth).loadRes(copy.deepcopy(sent[form]))
+            assert detections.anns[1]["image_id"] in detections.imgs  # made on first use, silently
+        printed.append(re.sub(r"t=[\d.]+s", "", output.getvalue()))
+    assert printed[0] == printed[1]
+    assert "Loading and preparing results...\n" in printed[0]
 
 
 def evaluated(evaluator: Any, truth: Any, sent: Any, kind: str, changes: dict[str, Any]) -> Any:

@@ -32,6 +32,7 @@ TOP = {"__init__.py", "main.py", "phases.py", "requirements.txt"}
 PRINTING = {
     "evaluation_script/main.py",
     *(f"segjudge/commands/{path.name}" for path in (ROOT / "segjudge/commands").glob("*.py")),
+    "segjudge/drop_in/coco.py",
     "segjudge/drop_in/cocoeval.py",
     "segjudge/drop_in/lvis.py",
     "segjudge/drop_in/vos_benchmark.py",
