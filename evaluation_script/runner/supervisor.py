@@ -185,9 +185,16 @@ def _let_go(leash: int) -> None:
         os.dup2(nothing, number)
     names = os.listdir("/proc/self/fd") if _HAS_PROC else [str(number) for number in range(3, 256)]
     for number in (int(name) for name in names):
-        if number > 2 and number != leash:
+        if number > 2 and number != leash and not _is_anonymous(number):
             with suppress(OSError):
                 os.close(number)
+
+
+def _is_anonymous(number: int) -> bool:
+    """Return whether a descriptor is an epoll or a counter, without which threads that gRPC starts in forks abort."""
+    with suppress(OSError):
+        return os.readlink(f"/proc/self/fd/{number}").startswith("anon_inode:")
+    return False
 
 
 def _watch(child: int, leash: int, parent: int) -> Optional[Status]:

@@ -6,6 +6,7 @@ import faulthandler
 import os
 import re
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -212,6 +213,16 @@ def test_an_answer_that_is_too_large_is_a_defect_of_ours(monkeypatch: pytest.Mon
     monkeypatch.setattr(guard, "_ANSWER_BYTES", 2 << 20)
     with pytest.raises(CrashError, match="the answer has 3 MB; the limit is 2"):
         run(lambda say: "x" * (3 << 20))
+
+
+def test_the_supervisor_keeps_what_threads_of_libraries_wait_for() -> None:
+    def job(say: Any) -> Any:
+        time.sleep(0.1)  # it begins before the supervisor has closed all others
+        folder = f"/proc/{os.getppid()}/fd"
+        return [os.readlink(f"{folder}/{number}") for number in os.listdir(folder)]
+
+    with select.epoll():
+        assert "anon_inode:[eventpoll]" in run(job)
 
 
 # ── nothing is left ─────────────────────────────────────────────────────────

@@ -92,7 +92,7 @@ def test_the_bundle_holds_what_the_config_names_and_no_more(bundle: Path) -> Non
     ("place", "value"),
     [
         (("is_docker_based",), "False"), (("banned_email_ids",), None), (("banned_email_ids",), [""]), (("job_memory",), ""),
-        (("worker_disk_size",), -1), (("worker_python_version",), ""), (("max_team_members",), "1_0"),
+        (("worker_disk_size",), -1), (("worker_disk_size",), None), (("worker_python_version",), ""), (("max_team_members",), "1_0"),
         ((*PHASE, "max_submissions_per_month"), None), ((*ROW, "visibility"), "3"), (("forum_url",), "http://\u00e4.de"),
         (("image",), "./logo.png"), (("tags",), "abc"), (("tags",), {"a": 1}), (("prizes",), ""), (("sponsors",), []),
         (("prizes",), [{"rank": True, "amount": "1EUR", "description": "x"}]),
