@@ -60,8 +60,6 @@ class NumpyBackend:
     """The numpy backend, with Pillow and pycocotools where numpy has no function."""
 
     name = "numpy"
-    #: Whether its functions let other threads run.
-    lets_threads_run = False
     #: The kernel, for families with numpy code of their own beside its functions.
     kernel: Optional[Kernel] = None
 
@@ -335,7 +333,6 @@ class CompiledBackend(NumpyBackend):
     """The kernel backend; fractions are computed here from the kernel's whole numbers."""
 
     name = "kernel"
-    lets_threads_run = True
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__()

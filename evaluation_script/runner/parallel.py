@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import signal
-import threading
 import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -13,7 +12,6 @@ from functools import partial
 from typing import (
     TYPE_CHECKING,
     Callable,
-    Dict,
     Generic,
     Iterator,
     List,
@@ -134,35 +132,6 @@ def results_of_processes(
             for number, result in pool.results():
                 started(number)
                 yield result
-
-
-def results_of_threads(work: Callable[[int], _Result], count: int, jobs: int) -> List[_Result]:
-    """Return the results of items from several threads, for work that is mostly the kernel's."""
-    results: Dict[int, _Result] = {}
-    errors: List[BaseException] = []
-    numbers = iter(range(count))
-
-    def take_items() -> None:
-        try:
-            for number in numbers:
-                results[number] = work(number)
-                if errors:
-                    return
-        except BaseException as error:  # noqa: BLE001 - raised again below
-            errors.append(error)
-
-    threads = [threading.Thread(target=take_items, daemon=True) for _ in range(min(jobs, count) - 1)]
-    started: List[threading.Thread] = []
-    with suppress(RuntimeError):  # no further process may be started: the running ones do the work
-        for thread in threads:
-            thread.start()
-            started.append(thread)
-    take_items()
-    for thread in started:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return [results[number] for number in range(count)]
 
 
 def _start_pool(

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 
 from segjudge.evaluation_script.files.problems import Flaw, HostError
 from segjudge.evaluation_script.runner import parallel
-from segjudge.evaluation_script.runner.parallel import cores, results_of_processes, results_of_threads, shares
+from segjudge.evaluation_script.runner.parallel import cores, results_of_processes, shares
 from tests.runner.test_guard import is_gone
 
 CODE = """
@@ -92,21 +91,6 @@ def test_results_of_one_process_come_where_no_other_may_be_started(monkeypatch: 
     assert sorted(results_of_processes(lambda number: b"%d" % number, [1] * 5, 4, lambda _: None)) == [
         b"0", b"1", b"2", b"3", b"4",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("jobs", [1, 2, 9])
-def test_threads_give_results_in_order_whether_or_not_others_may_be_started(
-    jobs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert results_of_threads(str, 5, jobs) == ["0", "1", "2", "3", "4"]
-
-    def forbidden(_thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", forbidden)
-    assert results_of_threads(str, 5, jobs) == ["0", "1", "2", "3", "4"]
-    with pytest.raises(ZeroDivisionError):
-        results_of_threads(lambda number: 1 // number, 3, jobs)
 
 
 def test_shares_cost_about_the_same() -> None:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, List, Optional, Tuple
 
 import numpy as np
 
-from ...masks.backend import backend
 from ...masks.stack import Array
-from ...runner.parallel import WHOLE, Part, results_of_processes, results_of_threads
+from ...runner.parallel import WHOLE, Part, results_of_processes
 from ..base.engine import CountingJob, Engine
 from ..base.family import Progress, ScoringRules
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile
@@ -16,7 +15,7 @@ from . import truth as instance_truth
 from .matching import cut_into_blocks, decode_counts, match_block, merge_counts
 from .metrics import InstanceAccumulator, InstanceReport
 from .protocols import InstanceProtocol
-from .submission import InstanceRecords, count_passes, read_at_once, read_within_cap
+from .submission import InstanceRecords, count_passes, read_within_cap
 from .truth import InstanceTruth
 
 if TYPE_CHECKING:
@@ -43,24 +42,15 @@ class _OpenedRecords:
         images = np.array(share.select([1] * len(truth.images.ids)), np.int64)
         if protocol.streets:
             return self._plan_mask_files(images, progress)
-        only, records = None if share == WHOLE else images, None
         if rules.jobs == 1:
             passes = min(count_passes(self._path, truth.images, protocol, rules.limits), len(images))
             if passes > 1:
-                records = read_at_once(self._path, self._truth.images, protocol, rules, only)
-                if records is None:
-                    return self._plan_passes(np.array_split(images, passes))
-        records = records or self._read(only)
+                return self._plan_passes(np.array_split(images, passes))
+        records = self._read(None if share == WHOLE else images)
         if share == WHOLE:
             self._keep(records)
         accumulator = self._make_accumulator(records)
         blocks = cut_into_blocks(records, truth, protocol, images, rules.jobs)
-        # Python parses boxes, keypoints and boundaries: threads would wait for each other.
-        is_parsed = protocol.boxes or protocol.keypoints or protocol.boundary
-        if rules.jobs > 1 and backend().lets_threads_run and not is_parsed:
-            matched = results_of_threads(lambda number: match_block(blocks[number]), len(blocks), rules.jobs)
-            accumulator.update(merge_counts(matched))
-            blocks = []
 
         def count(number: int) -> bytes:
             return match_block(blocks[number]).encode()

@@ -272,29 +272,3 @@ def _next_record(text: str, position: int, source: _Characters, *, has_ended: bo
     if has_ended or len(text) - error_position > _NEAR_THE_END:
         source.refuse(reason, error_position)
     return None
-
-
-class NotCutError(Exception):
-    """Raised for a list that cannot be cut unparsed."""
-
-
-def cut_raw_json(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield a list in unparsed parts, cut between records; raises NotCutError if that is impossible."""
-    waiting, begun = b"", False
-    for data in parts:
-        waiting += data
-        if not begun:
-            waiting = waiting.lstrip(BLANKS.encode())
-            if not waiting.startswith(b"["):
-                raise NotCutError
-            waiting, begun = waiting[1:], True
-        stop, following = _find_last_border(waiting, _RAW_BORDER, b"}")
-        if stop:
-            yield waiting[:stop]
-            waiting = waiting[following:]
-        elif len(waiting) > 2 * CHUNK_BYTES:
-            raise NotCutError
-    waiting = waiting.rstrip(_PADDING.encode())
-    if not begun or not waiting.endswith(b"]"):
-        raise NotCutError
-    yield waiting[:-1]

@@ -7,13 +7,10 @@ masks remain.
 from __future__ import annotations
 
 import dataclasses
-import math
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass, field, replace
 from io import BytesIO
-from itertools import chain, islice
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -26,10 +23,9 @@ from ...masks.backend import backend
 from ...masks.detections import BOX, FRAMES, MASK, NO_BOX, POINTS, WHOLE_BOX, RecordTable, Rings
 from ...masks.run_lengths import MaskTexts, join_texts
 from ...masks.stack import Array
-from ...runner.parallel import results_of_threads
 from ...runner.tuning import release_memory, without_collector
 from ..base.family import ScoringRules
-from .json_parts import SEND_FEWER, JsonPart, NotCutError, cut_json, cut_raw_json
+from .json_parts import SEND_FEWER, JsonPart, cut_json
 from .protocols import PER_IMAGE, InstanceProtocol
 from .records import (
     BOXES_EXAMPLE,
@@ -52,8 +48,6 @@ _MOST_PROBLEMS = 1000
 _SEND_RECORDS = f"Send one JSON file, plain, gzipped or zipped, with a list of records: {EXAMPLE}"
 #: The part of a larger submission in memory at a time, since the whole would exceed a worker's memory.
 _BYTES_OF_PASS = 200 << 20
-#: The number of a submission's parts that show how much memory its records take, and the spare share of the memory.
-_SAMPLE, _SPARE = 8, 0.25
 #: The length of the masks' texts from which they are joined one by one, and the number of records from which the memory
 #: of their parts is returned.
 _MUCH_TEXT, _MANY_RECORDS = 96 << 20, 600_000
@@ -65,10 +59,6 @@ _MOST_GROUPS = 1 << 22
 _BYTES_OF_RECORD = 88
 #: A length above that of all records, for records whose polygons may cost anything to draw.
 _LONG_ENOUGH = 1 << 40
-
-
-class _TooLargeError(Exception):
-    """Raised if the records take more memory than they may."""
 
 
 @dataclass(frozen=True)
@@ -114,46 +104,16 @@ def read_within_cap(
 
     With `only` (rising indices of images), all records are checked, but only those of these images are returned.
     """
-    return _read(path, _Checker(images, protocol, only, capped=True), rules.limits, rules.jobs)
+    return _read(path, _Checker(images, protocol, only, capped=True), rules.limits)
 
 
-def read_at_once(
-    path: str, images: KnownImages, protocol: InstanceProtocol, rules: ScoringRules, only: Optional[Array] = None
-) -> Optional[InstanceRecords]:
-    """Read and check a large submission as `read_within_cap`; None if its records take more memory than a pass may.
-
-    As run lengths, masks take a fraction of the memory of polygons and of lists of counts.
-    """
-    if protocol.boxes or protocol.keypoints:
-        return None
-    if _estimate_bytes(path, _Checker(images, protocol), rules.limits) * (1 + _SPARE) > _BYTES_OF_PASS:
-        return None
-    try:
-        return _read(path, _Checker(images, protocol, only, capped=True, most_bytes=_BYTES_OF_PASS), rules.limits)
-    except _TooLargeError:
-        return None
-
-
-def _estimate_bytes(path: str, checker: _Checker, limits: ArchiveLimits) -> float:
-    """Return the memory of a submission's records, if all are as the first ones; infinity if these are faulty."""
-    files, name = _open_records(path, checker.protocol, limits)
-    memory, length = 0, 0
-    try:
-        for json_part in islice(cut_json(files.read_chunks(name), _shape_of(checker.protocol)), _SAMPLE):
-            memory, length = memory + checker.check(json_part).bytes, length + json_part.length
-        return memory / max(1, length) * files.sizes[name]
-    except Flaw:
-        return math.inf
-    finally:
-        files.close()
-
-
-def _read(path: str, checker: _Checker, limits: ArchiveLimits, jobs: int = 1) -> InstanceRecords:
+def _read(path: str, checker: _Checker, limits: ArchiveLimits) -> InstanceRecords:
     files, name = _open_records(path, checker.protocol, limits)
     try:
         member = UPLOAD if name == JSON_NAME else name
         try:
-            return _join_parts(_check_parts(lambda: files.read_chunks(name), checker, jobs), checker, limits)
+            parts = map(checker.check, cut_json(files.read_chunks(name), _shape_of(checker.protocol)))
+            return _join_parts(parts, checker, limits)
         except Flaw as flaw:
             remedy = flaw.remedy.replace(EXAMPLE, _example_of(checker.protocol))
             raise SubmissionError.from_problem(Problem(member, flaw.fault, remedy)) from None
@@ -232,33 +192,10 @@ class _CheckedPart:
     #: The image of each record beyond the cap, which has no columns.
     beyond: List[Array] = field(default_factory=list)
 
-    @property
-    def bytes(self) -> int:
-        """The memory of the records, approximately."""
-        return sum(len(masks.text) + _BYTES_OF_RECORD * len(masks) for masks in self.masks)
-
 
 def _shape_of(protocol: InstanceProtocol) -> int:
     """Return the shape of the values read from each record."""
     return FRAMES if protocol.tubes else POINTS if protocol.keypoints else BOX if protocol.boxes else MASK
-
-
-def _check_parts(source: Callable[[], Iterator[bytes]], checker: _Checker, jobs: int) -> Iterator[_CheckedPart]:
-    """Yield all records in batches, checked in parallel if all are sound and the cuts between them right."""
-    shape, checked_parts = _shape_of(checker.protocol), []
-    if jobs > 1 and backend().lets_threads_run:
-        with suppress(NotCutError, Flaw):
-            raw = list(cut_raw_json(source()))
-
-            def check_part(number: int) -> List[_CheckedPart]:
-                raw_part, raw[number] = raw[number], b""
-                return list(map(copy(checker).check, cut_json(iter([b"[", raw_part, b"]"]), shape)))
-
-            checked_parts = results_of_threads(check_part, len(raw), jobs)
-    if checked_parts:
-        yield from chain.from_iterable(checked_parts)
-    else:
-        yield from map(checker.check, cut_json(source(), shape))
 
 
 def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: ArchiveLimits) -> InstanceRecords:
@@ -266,7 +203,7 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
     problems, protocol = Problems(), checker.protocol
     sound_parts: List[_CheckedPart] = []
     kind = "video" if protocol.tubes else "image"
-    count = length = boxed = unknown = drawn = stored = memory = 0
+    count = length = boxed = unknown = drawn = stored = 0
     most_held = _MOST_BEYOND
     with without_collector():  # half the time of parsing
         for checked in parts:
@@ -284,9 +221,6 @@ def _join_parts(parts: Iterator[_CheckedPart], checker: _Checker, limits: Archiv
             if not problems:
                 sound_parts.append(checked)
                 stored += sum(map(len, checked.masks))
-                memory += checked.bytes
-                if checker.most_bytes is not None and memory > checker.most_bytes:
-                    raise _TooLargeError
                 if stored > most_held:
                     stored = checker.leave_out_beyond(sound_parts)
                     most_held = stored + stored // 2 + _MOST_BEYOND
@@ -381,10 +315,7 @@ def describe_records(
 
 
 class _Checker:
-    """A checker that keeps the records of some or all images, optionally only those within the cap.
-
-    Reading ends if they take more than `most_bytes`.
-    """
+    """A checker that keeps the records of some or all images, optionally only those within the cap."""
 
     def __init__(
         self,
@@ -393,10 +324,8 @@ class _Checker:
         only: Optional[Array] = None,
         *,
         capped: bool = False,
-        most_bytes: Optional[int] = None,
     ) -> None:
         self.images, self.protocol, self._only, self._example = images, protocol, only, _example_of(protocol)
-        self.most_bytes = most_bytes
         # Other conditions for counting a record of LVIS are unknown here.
         self._capped = capped and (protocol.cap == PER_IMAGE or not protocol.federated)
         self._points = images.keypoints if protocol.keypoints else 0

@@ -18,7 +18,6 @@ from segjudge.evaluation_script.families.instances import truth as instance_trut
 from segjudge.evaluation_script.families.instances.protocols import INSTANCE_PROTOCOLS, PER_CATEGORY, PER_IMAGE
 from segjudge.evaluation_script.families.instances.submission import read_within_cap
 from segjudge.evaluation_script.files.limits import INSTANCE_LIMITS
-from segjudge.evaluation_script.masks.run_lengths import runs_of
 from tests.builders import count_results, score_instances
 from tests.data import GOLDEN, INSTANCES
 from tests.shared import needs_shared
@@ -134,34 +133,6 @@ def test_a_large_submission_is_read_in_passes_with_the_same_bits(
     assert np.concatenate(reads).tolist() == list(range(len(truth.images.ids)))
     assert counts.state_dict() == whole.state_dict()
     assert counts.compute() == whole.compute()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("misleading", [False, True])
-def test_a_large_submission_that_takes_little_memory_is_read_once(
-    misleading: bool, places_truth: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    truth = instance_truth.read_document(json.dumps(places_truth).encode(), "truth")
-    rules = ScoringRules(INSTANCE_PROTOCOLS["places2017"], replace(INSTANCE_LIMITS, json_bytes=1 << 30))
-    records = json.loads(gzip.decompress((PLACES / "preds.json.gz").read_bytes()))[:3000]
-    texts = [json.dumps(record) for record in records]
-    for number, record in enumerate(records):
-        mask = record["segmentation"]
-        runs = runs_of(mask["counts"], mask["size"][0] * mask["size"][1])
-        listed = json.dumps({**record, "segmentation": {**mask, "counts": list(map(int, runs))}})
-        if not misleading or number < 20:
-            texts[number] = listed.replace(" ", " " * 9)
-    path = tmp_path / "results.json"
-    path.write_text(f"[{', '.join(texts)}]")
-    whole = count_results(str(path), truth, rules)
-    reads = note_reads(monkeypatch)
-    monkeypatch.setattr(submission, "_SAMPLE", 1)
-    monkeypatch.setattr(submission, "_BYTES_OF_PASS", path.stat().st_size // 2)
-    for module in (json_parts, submission):
-        monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 12)
-    counts = count_results(str(path), truth, rules)
-    assert len(reads) == 3 * misleading
-    assert counts.state_dict() == whole.state_dict()
 
 
 @pytest.mark.long

@@ -30,16 +30,6 @@ def flaw(data: bytes, size: int = 1 << 20) -> str:
     return caught.value.fault
 
 
-@pytest.mark.parametrize("size", [40, 100, 1 << 20])
-def test_raw_parts_are_cut_between_records(size: int) -> None:
-    """Joined they are the list; each ends at the end of a record."""
-    sent = [{"a": k, "b": "x" * (k % 7)} for k in range(60)]
-    for text in (json.dumps(sent), json.dumps(sent, indent=1), "\ufeff \n" + json.dumps(sent) + " \n\0"):
-        raw = list(json_parts.cut_raw_json(parts(text.encode(), size)))
-        assert [record for item in raw for record in json_parts.parse_records(item.decode())] == sent
-        assert len(raw) == 2 if size > 1000 else len(raw) > 5
-
-
 @pytest.mark.parametrize("size", [1, 5, 1 << 20])
 @pytest.mark.parametrize(
     ("text", "message"),
