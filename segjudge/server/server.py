@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import h11
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -21,7 +20,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from segjudge.platforms.evalai.bundle.opened_bundle import UPLOAD_BYTES
 
@@ -75,7 +73,6 @@ def make_server_config(application: ASGIApp) -> Config:
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # a sender's mistakes are not logged
     return Config(
         application,
-        http=_PromptProtocol,
         ws="none",
         log_level="warning",
         access_log=False,
@@ -189,15 +186,9 @@ async def _describe_health(request: Request) -> Response:
 
 # ── limits of bodies and of connections ────────────────────────────────────────
 
-#: Seconds between checks whether the server stops.
-_TICK = 0.5
-#: The maximum silence in seconds, the seconds after which a body must keep a pace, and the pace in bytes per second.
-_SILENCE_SECONDS, _PACED_AFTER, _PACE = 60.0, 60.0, 1 << 10
 #: The maximum bytes and seconds of a body that are still read after an early answer, so that the sender reads the
 #: answer.
 _LINGER_BYTES, _LINGER_SECONDS = 1 << 18, 1.0
-#: The maximum seconds for receiving the head of a request.
-_HEAD_SECONDS = 20.0
 
 _TOO_LARGE = JSONResponse(
     {"error": "The upload is larger than 200 MB; use `evalai … submit --large`."}, 413, {"Connection": "close"}
@@ -219,120 +210,57 @@ class _BoundedApp:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        body = _Body(scope, receive, self._stopping)
+        exchange = _Exchange(scope, receive, send)
         app = _TOO_LARGE if content_length(scope) > UPLOAD_BYTES else self._app
-        answer = _Closing(body, send)
         try:
-            await app(scope, body.receive, answer)
+            await app(scope, exchange.receive, exchange.send)
         except asyncio.CancelledError:
             # At a stop, uvicorn cancels the requests that outlast its patience, and logs each as a defect.
-            if not self._stopping() or answer.started:
+            if not self._stopping() or exchange.started:
                 raise
             await _STOPPED(scope, receive, send)
 
 
-class _Body:
-    """The body of a request while it arrives."""
+class _Exchange:
+    """A request's body while it arrives, and its answer, which closes the connection if it does not wait for the body.
 
-    def __init__(self, scope: Scope, receive: Receive, stopping: Callable[[], bool]) -> None:
+    Otherwise the server would read the body as the next request.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
-        self._receive, self._stopping = receive, stopping
-        self._began, self._received = time.monotonic(), 0
-        self.complete = headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers
+        self._receive, self._send, self._received, self._is_early = receive, send, 0, False
+        self._is_complete = headers.get(b"content-length", b"0") == b"0" and b"transfer-encoding" not in headers
         #: Whether the sender waits for an answer before sending the body.
-        self.expects_answer = b"expect" in headers
-
-    async def receive(self) -> Message:
-        """Return the next message; a sender that is too slow, or that sends too much, counts as disconnected."""
-        if self.complete:
-            return await self._receive()
-        self.expects_answer = False
-        message = await self._next()
-        self._received += len(message.get("body", b""))
-        self.complete = message["type"] == "http.request" and not message.get("more_body", False)
-        return message if self._received <= UPLOAD_BYTES else {"type": "http.disconnect"}
-
-    async def _next(self) -> Message:
-        since = time.monotonic()
-        while not self._stopping():
-            try:
-                message = await asyncio.wait_for(self._receive(), _TICK)
-            except TimeoutError:
-                if time.monotonic() - since > _SILENCE_SECONDS:
-                    break
-                continue
-            lasted = time.monotonic() - self._began
-            if lasted > _PACED_AFTER and self._received < lasted * _PACE:
-                break
-            return message
-        return {"type": "http.disconnect"}
-
-    async def drain(self) -> None:
-        """Read and discard a little of the remaining body."""
-        deadline, budget = time.monotonic() + _LINGER_SECONDS, _LINGER_BYTES
-        while budget > 0 and time.monotonic() < deadline and not self.complete:
-            try:
-                message = await asyncio.wait_for(self._receive(), max(0.01, deadline - time.monotonic()))
-            except TimeoutError:
-                return
-            if message["type"] != "http.request":
-                return
-            budget -= len(message.get("body", b""))
-            self.complete = not message.get("more_body", False)
-
-
-class _Closing:
-    """Closes the connection after an answer that did not wait for the body, which would otherwise be read."""
-
-    def __init__(self, body: _Body, send: Send) -> None:
-        self._body, self._send, self._early = body, send, False
+        self._expects_answer = b"expect" in headers
         self.started = False
 
-    async def __call__(self, message: Message) -> None:
+    async def receive(self) -> Message:
+        """Return the next message; a sender that sends too much counts as disconnected."""
+        self._expects_answer = False
+        message = await self._receive()
+        self._received += len(message.get("body", b""))
+        self._is_complete = self._is_complete or not message.get("more_body", False)
+        return message if self._received <= UPLOAD_BYTES else {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
         self.started = True
-        if message["type"] == "http.response.start" and not self._body.complete:
-            self._early = True
+        if message["type"] == "http.response.start" and not self._is_complete:
+            self._is_early = True
             headers = [pair for pair in message["headers"] if pair[0].lower() != b"connection"]
             message = {**message, "headers": [*headers, (b"connection", b"close")]}
-        if message["type"] != "http.response.body" or not self._early or message.get("more_body", False):
+        if message["type"] != "http.response.body" or not self._is_early or message.get("more_body", False):
             await self._send(message)
             return
         # The answer is sent; closing the connection on incoming bytes would discard it.
         await self._send({**message, "more_body": True})
-        if not self._body.expects_answer:
-            await self._body.drain()
+        if not self._expects_answer:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._drain(), _LINGER_SECONDS)
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-
-class _PromptProtocol(H11Protocol):
-    """Closes connections on which no request begins, for which uvicorn would wait forever."""
-
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._watch()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._unwatch()
-        super().connection_lost(exc)
-
-    def _watch(self) -> None:
-        if self.conn.their_state is not h11.IDLE:
-            self._unwatch()
-        elif self._timer is None:
-            self._timer = self.loop.call_later(_HEAD_SECONDS, self._close)
-
-    def _unwatch(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _close(self) -> None:
-        self._timer = None
-        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
-            self.transport.close()
+    async def _drain(self) -> None:
+        """Read and discard a little of the remaining body."""
+        most = self._received + _LINGER_BYTES
+        while self._received < most and not self._is_complete:
+            await self.receive()

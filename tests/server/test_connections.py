@@ -1,4 +1,4 @@
-"""Bodies within limits of size and time, too many requests, and connections on which nothing comes; the test has the clock."""
+"""Bodies within a limit of size, and too many requests; the test has the clock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOO_LARGE = (
 )
 GONE = "reads http.disconnect"
 ONE, TWO, THREE, ALL = block(b"1", more=True), block(b"12", more=True), block(b"3"), block(b"12345")
-#: Title → headers, messages, what else differs (messages that the application reads, seconds that pass with each), and the conversation.
+#: Title → headers, messages, what else differs (messages that the application reads), and the conversation.
 BODIES: dict[str, tuple[dict[str, str], list[Any], dict[str, Any], str]] = {
     "nothing": ({}, [], {"reads": 1}, f"{GONE}; {KEPT}"),
     "a length of nothing": ({"content-length": "0"}, [block(b"")], {}, f"reads b''; {KEPT}"),
@@ -37,15 +37,9 @@ BODIES: dict[str, tuple[dict[str, str], list[Any], dict[str, Any], str]] = {
     "a length that is none": ({"content-length": "1e3"}, [ONE], {}, TOO_LARGE),
     "parts up to the limit": (CHUNKED, [block(b"x" * 6, more=True), block(b"x" * 4)], {}, f"reads b'xxxxxx'+; reads b'xxxx'; {KEPT}"),
     "parts beyond the limit": (CHUNKED, [block(b"x" * 6, more=True), block(b"x" * 5)], {}, f"reads b'xxxxxx'+; {GONE}; {KEPT}"),
-    "silence": (LENGTH, [ONE, *[TimeoutError()] * 5], {"passes": 20.0}, f"reads b'1'+; {GONE}; {CLOSED}"),
-    "short silences": (LENGTH, [TimeoutError(), ONE, TimeoutError(), block(b"2")], {"passes": 9.0}, f"reads b'1'+; reads b'2'; {KEPT}"),
-    "too slow": (LENGTH, [ONE] * 4, {"passes": 20.5}, f"reads b'1'+; reads b'1'+; {GONE}; {CLOSED}"),
-    "slow, but not for long": (LENGTH, [ONE, ONE, block(b"2")], {"passes": 20.0}, f"reads b'1'+; reads b'1'+; reads b'2'; {KEPT}"),
-    "the server ends": (LENGTH, [ALL], {"stopping": True}, f"{GONE}; {CLOSED}"),
     "an answer before the body": (LENGTH, [TWO, block(b"345")], {"reads": 0}, CLOSED),
     "an answer before a long body": (LONG, [block(b"x" * 3, more=True)] * 9, {"reads": 0}, f"{CLOSED}; leaves 6"),
-    "an answer before a slow body": (LONG, [block(b"x", more=True)] * 9, {"reads": 0, "passes": 0.6}, f"{CLOSED}; leaves 7"),
-    "an answer before a silent body": (LONG, [TimeoutError()], {"reads": 0}, CLOSED),
+    "an answer before a silent body": (LONG, [None], {"reads": 0}, CLOSED),
     "an answer before who leaves": (LONG, [{"type": "http.disconnect"}, block(b"x")], {"reads": 0}, f"{CLOSED}; leaves 1"),
     "an answer in the middle": ({**LENGTH, "connection": "x"}, [TWO, THREE], {"reads": 1}, f"reads b'12'+; {CLOSED}"),
     "an answer in parts before the body": (
@@ -58,27 +52,22 @@ BODIES: dict[str, tuple[dict[str, str], list[Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("title", BODIES)
-def test_a_body_has_limits_of_size_and_time(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_has_a_limit_of_size(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
     headers, messages, options, conversation = BODIES[title]
     monkeypatch.setattr(server, "UPLOAD_BYTES", 10)
     monkeypatch.setattr(server, "_LINGER_BYTES", 8)  # that are read after an answer
-    clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: clock.now))
-    assert "; ".join(asyncio.run(converse(headers, [*messages], clock, **options))) == conversation
+    monkeypatch.setattr(server, "_LINGER_SECONDS", 0.05)
+    assert "; ".join(asyncio.run(converse(headers, [*messages], **options))) == conversation
 
 
 async def converse(
-    headers: dict[str, str], waiting: list[Any], clock: Any, *, reads: int = 9, passes: float = 0.0, parts: int = 1,
-    kind: str = "http", stopping: bool = False,
-) -> list[str]:  # fmt: skip
+    headers: dict[str, str], waiting: list[Any], *, reads: int = 9, parts: int = 1, kind: str = "http"
+) -> list[str]:
     lines: list[str] = []
 
     async def receive() -> Any:
-        clock.now += passes
         message = waiting.pop(0) if waiting else {"type": "http.disconnect"}
-        if isinstance(message, Exception):
-            raise message
-        return message
+        return message or await asyncio.sleep(9)
 
     async def send(message: Any) -> None:
         headers = {name.decode(): value.decode() for name, value in message.get("headers", ())}
@@ -98,7 +87,7 @@ async def converse(
             await send({"type": "http.response.body", "body": b"answer", "more_body": number + 1 < parts})
 
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await server._BoundedApp(app, lambda: stopping)({"type": kind, "headers": pairs}, receive, send)
+    await server._BoundedApp(app, lambda: False)({"type": kind, "headers": pairs}, receive, send)
     return [*lines, *([f"leaves {len(waiting)}"] if waiting else [])]
 
 
