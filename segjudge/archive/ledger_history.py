@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 
 from segjudge.ledger.page import render_pages
-from segjudge.ledger.rows import LedgerEntry, RunOutcome, Scores, entry_path, outcome_path, read_rows, to_bytes
+from segjudge.ledger.rows import ENTRIES, RESULTS, LedgerEntry, RunOutcome, Scores, read_rows, row_path, to_bytes
 from segjudge.ledger.rules import Rules
 
 from .event import Event, EventSubmission
@@ -37,9 +37,9 @@ def make_history(event: Event, rules: Rules, now: datetime.datetime) -> tuple[di
         if not shown:
             continue
         entry = _make_entry(event, submission)
-        path = outcome_path(entry.number, 1)
+        path = row_path(RESULTS, entry.number, 1)
         public |= {
-            entry_path(entry.number): to_bytes(entry),
+            row_path(ENTRIES, entry.number): to_bytes(entry),
             path: _make_outcome(entry, {split: scores.pop(split) for split in shown}),
         }
         if scores:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import random
 import secrets
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -14,27 +12,26 @@ from segjudge.evaluation_script.files.problems import HostError
 
 from .page import FOLDER, render_pages
 from .rows import (
+    CLAIMS,
+    DISQUALIFIED,
+    ENTRIES,
+    REFUSED,
+    RERUNS,
+    RESULTS,
+    REVEALED,
+    WITHDRAWN,
     Claim,
     LedgerEntry,
     Remark,
     Rows,
     RunOutcome,
-    claim_path,
-    disqualification_path,
-    entry_path,
-    outcome_path,
     read_rows,
-    refusal_path,
-    rerun_path,
-    reveal_path,
+    row_path,
     to_bytes,
-    withdrawal_path,
 )
 from .rules import Rules
-from .storage import MovedError, Storage
+from .storage import Storage, repeat_moved
 
-#: The attempts at one change while others write, and the longest pause between two in seconds.
-_TRIES, _PAUSE = 30, 2.0
 #: The claims of a run after which it has failed: its workers were stopped.
 MOST_CLAIMS = 3
 _STOPPED = f"the evaluator was stopped {MOST_CLAIMS} times while it scored this submission"
@@ -78,17 +75,16 @@ class Ledger:
                     else:
                         rows.entries[entry.number] = entry
             added = {number: rows.entries[number] for number in rows.entries if number not in self.rows.entries}
-            return {entry_path(number): to_bytes(entry) for number, entry in added.items()}
+            return {row_path(ENTRIES, number): to_bytes(entry) for number, entry in added.items()}
 
         self._change(make, f"Enter {_name([entry.number for entry in entries])}")
         return refusals
 
     def refuse(self, reasons: Mapping[int, str]) -> None:
         """Add why submissions are not accepted, by their numbers, for platforms that cannot answer otherwise."""
-        rows = {refusal_path(number): to_bytes(Remark(self.stamp(), text, number)) for number, text in reasons.items()}
-        self._change(
-            lambda: {path: row for path, row in rows.items() if path not in self._files}, f"Refuse {_name([*reasons])}"
-        )
+        remarks = {number: Remark(self.stamp(), text, number) for number, text in reasons.items()}
+        rows = {row_path(REFUSED, number): to_bytes(remark) for number, remark in remarks.items()}
+        self._add_missing(rows, f"Refuse {_name([*reasons])}")
 
     def withdraw(self, number: int, account: str) -> str:
         """Take a submission of this account off the leaderboards; return why not, or ""."""
@@ -100,7 +96,7 @@ class Ledger:
             refusal = "" if entry and entry.account == account else f"Your account has no submission {number}."
             if refusal or number in self.rows.withdrawals:
                 return {}
-            return {withdrawal_path(number): to_bytes(Remark(self.stamp(), number=number))}
+            return {row_path(WITHDRAWN, number): to_bytes(Remark(self.stamp(), number=number))}
 
         self._change(make, f"Withdraw submission {number}")
         return refusal
@@ -128,10 +124,10 @@ class Ledger:
             for number in self.list_free(worker):
                 run, claims = self.rows.run_of(number), len(self.rows.list_claims(number))
                 if number in numbers and claims >= MOST_CLAIMS:
-                    files[outcome_path(number, run)] = to_bytes(RunOutcome(self.stamp(), incident=_STOPPED))
+                    files[row_path(RESULTS, number, run)] = to_bytes(RunOutcome(self.stamp(), incident=_STOPPED))
                 elif number in numbers:
                     runs[number] = run
-                    files[claim_path(number, run, claims + 1)] = to_bytes(Claim(worker, self.stamp(), until))
+                    files[row_path(CLAIMS, number, run, claims + 1)] = to_bytes(Claim(worker, self.stamp(), until))
             return files
 
         self._change(make, f"Claim {_name(numbers)}")
@@ -141,7 +137,7 @@ class Ledger:
         """Add the outcomes of runs that have none; scores that are not public go to the private storage."""
         hidden, visible = dict[str, bytes](), dict[str, bytes]()
         for (number, run), outcome in outcomes.items():
-            phase, path = self.rules.phase(self.rows.entries[number].phase), outcome_path(number, run)
+            phase, path = self.rules.phase(self.rows.entries[number].phase), row_path(RESULTS, number, run)
             shown = phase.list_shown(self.now()) if phase else []
             if secret := {split: scores for split, scores in outcome.scores.items() if split not in shown}:
                 hidden[path] = to_bytes(replace(outcome, scores=secret))
@@ -149,8 +145,7 @@ class Ledger:
             visible[path] = to_bytes(replace(outcome, scores=public))
         if hidden:
             self._write_private(hidden)
-        why = f"Result of {_name([number for number, _ in outcomes])}"
-        self._change(lambda: {path: row for path, row in visible.items() if path not in self._files}, why)
+        self._add_missing(visible, f"Result of {_name([number for number, _ in outcomes])}")
 
     def note_incident(self, number: int, run: int, log: str) -> str:
         """Store an incident's log, which may name the truth, in the private storage; return its number."""
@@ -165,8 +160,7 @@ class Ledger:
         """Take a submission off the leaderboards, with a reason that everybody reads."""
         self._require_entry(number)
         row = to_bytes(Remark(self.stamp(), reason, number))
-        path = disqualification_path(number)
-        self._change(lambda: {} if path in self._files else {path: row}, f"Disqualify submission {number}")
+        self._add_missing({row_path(DISQUALIFIED, number): row}, f"Disqualify submission {number}")
 
     def score_again(self, number: int, reason: str, order: str) -> None:
         """Let a submission (0: all) wait again, once per order; each keeps its last result until there is a new one."""
@@ -179,7 +173,7 @@ class Ledger:
 
         def make() -> _Files:
             reruns = self.rows.reruns
-            return {} if order in [rerun.order for rerun in reruns] else {rerun_path(len(reruns) + 1): row}
+            return {} if order in [rerun.order for rerun in reruns] else {row_path(RERUNS, len(reruns) + 1): row}
 
         self._change(make, f"Score {about} again")
 
@@ -199,7 +193,7 @@ class Ledger:
                 stored = stored or read_rows(self._private.read())
                 if (number, run) in stored.outcomes:
                     scores = stored.outcomes[number, run].scores
-                    files |= {reveal_path(number, run, split): to_bytes(scores[split])
+                    files |= {row_path(REVEALED, number, run, split): to_bytes(scores[split])
                               for split in lacking if split in scores}  # fmt: skip
             return files
 
@@ -217,6 +211,10 @@ class Ledger:
         if number not in self.rows.entries:
             raise HostError(f"the ledger has no submission {number}")
 
+    def _add_missing(self, rows: _Files, why: str) -> None:
+        """Add the rows that the ledger lacks."""
+        self._change(lambda: {path: row for path, row in rows.items() if path not in self._files}, why)
+
     def _change(self, make: Callable[[], _Files], why: str) -> None:
         """Add the rows that `make` returns for the state as read, and the page of the new state."""
 
@@ -232,7 +230,7 @@ class Ledger:
                 self._public.write(changed, why)
             self._files, self.rows = {path: data for path, data in new.items() if data is not None}, rows
 
-        _repeat(write)
+        repeat_moved(write, "the ledger")
 
     def _write_private(self, rows: Mapping[str, bytes]) -> None:
         if self._private is None:
@@ -251,22 +249,10 @@ def add_files(storage: Storage, files: Mapping[str, bytes], why: str) -> int:
         if new:
             storage.write(new, why)
 
-    _repeat(write)
+    repeat_moved(write, "the ledger")
     return len(new)
 
 
 def _name(numbers: Sequence[int]) -> str:
     """Return the name of submissions in a commit's subject."""
     return f"submission{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
-
-
-def _repeat(write: Callable[[], None]) -> None:
-    """Repeat a change while other writers are faster."""
-    for _ in range(_TRIES):
-        try:
-            write()
-        except MovedError:
-            time.sleep(random.uniform(0, _PAUSE))  # so that writers do not meet again
-        else:
-            return
-    raise HostError("other writers kept changing the ledger; run again")

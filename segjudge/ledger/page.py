@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.report.boards import Board, make_board_page, rank_scores, write_csv
@@ -74,7 +75,50 @@ def rank_board(rows: Rows, phase: PhaseRules, board: BoardRules, now: datetime.d
     return Board(stem, name, board.order, board.decimals, cells)
 
 
-def describe_place(rows: Rows, board: Board, number: int) -> str:
+class SubmissionState(NamedTuple):
+    """What became of a submission, as everybody may read it."""
+
+    about: str
+    #: A reason, which may hold names of the participant's files.
+    reason: str = ""
+    #: Its place and scores on each leaderboard, or when they appear.
+    lines: Sequence[str] = ()
+
+
+def describe_state(
+    rows: Rows, rules: Rules, boards: Mapping[tuple[str, str], Board], number: int, now: datetime.datetime
+) -> SubmissionState:
+    """Return what became of a submission that waits for nothing, with its places on the ranked leaderboards."""
+    if number in rows.refusals:
+        return SubmissionState("Not accepted", rows.refusals[number].reason)
+    if number in rows.disqualifications:
+        return SubmissionState("Removed by the organisers", rows.disqualifications[number].reason)
+    if number in rows.withdrawals:
+        return SubmissionState("Withdrawn")
+    phase, last = rules.phase(rows.entries[number].phase), rows.last_outcome(number)
+    if last is None or phase is None:
+        return SubmissionState("The leaderboards do not show this submission")
+    if incident := last[1].incident:
+        fault = "Scoring failed; your submission is not the cause"
+        return SubmissionState(f"{fault}. Tell the organisers the incident number {incident}")
+    if last[1].refused:
+        return SubmissionState("Rejected", last[1].refused)
+    if phase.is_blind(now):
+        return SubmissionState("Scored", lines=[f"The results of this phase appear on {phase.reveal}."])
+    lines, scores = [], rows.scores_of(number)
+    for board in phase.boards:
+        values = scores.get(board.split)
+        if values and board.public:
+            numbers = ", ".join(
+                f"{label} {values[label]:.{board.decimals}f}" for label in board.labels if label in values
+            )
+            lines.append(
+                f"{board.name}: {_describe_place(rows, boards[phase.codename, board.split], number)}; {numbers}"
+            )
+    return SubmissionState("Scored", lines=lines)
+
+
+def _describe_place(rows: Rows, board: Board, number: int) -> str:
     """Return the place of a submission on a leaderboard; of an account's other submissions, that of its best."""
     account = rows.entries[number].account
     for row in board.rows:

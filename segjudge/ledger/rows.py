@@ -124,40 +124,21 @@ class Rows:
 # ── files ───────────────────────────────────────────────────────────────────
 
 
-#: The folder of submissions.
-ENTRIES = "submissions"
+#: The folders of rows.
+ENTRIES, CLAIMS, RESULTS, REVEALED = "submissions", "claims", "results", "revealed"
+REFUSED, WITHDRAWN, DISQUALIFIED, RERUNS = "refused", "withdrawn", "disqualified", "reruns"
+#: Folder → the attribute of `Rows` that has one row for each submission, and the class of these.
+_BY_NUMBER: dict[str, tuple[str, type]] = {
+    ENTRIES: ("entries", LedgerEntry),
+    REFUSED: ("refusals", Remark),
+    WITHDRAWN: ("withdrawals", Remark),
+    DISQUALIFIED: ("disqualifications", Remark),
+}
 
 
-def entry_path(number: int) -> str:
-    return f"{ENTRIES}/{number}.json"
-
-
-def claim_path(number: int, run: int, attempt: int) -> str:
-    return f"claims/{number}.{run}.{attempt}.json"
-
-
-def outcome_path(number: int, run: int) -> str:
-    return f"results/{number}.{run}.json"
-
-
-def reveal_path(number: int, run: int, split: str) -> str:
-    return f"revealed/{number}.{run}.{split}.json"
-
-
-def refusal_path(number: int) -> str:
-    return f"refused/{number}.json"
-
-
-def withdrawal_path(number: int) -> str:
-    return f"withdrawn/{number}.json"
-
-
-def disqualification_path(number: int) -> str:
-    return f"disqualified/{number}.json"
-
-
-def rerun_path(count: int) -> str:
-    return f"reruns/{count}.json"
+def row_path(folder: str, number: int, *further: int | str) -> str:
+    """Return the path of a row: of a submission, and further its run, and the attempt or split."""
+    return f"{folder}/{'.'.join(map(str, (number, *further)))}.json"
 
 
 def to_bytes(row: object) -> bytes:
@@ -187,19 +168,14 @@ def _order(path: str) -> tuple[object, ...]:
 
 
 def _add_row(rows: Rows, kind: str, key: tuple[int, int], name: str, values: dict[str, Any]) -> None:
-    if kind == ENTRIES:
-        rows.entries[key[0]] = LedgerEntry(**values)
-    elif kind == "claims":
+    if kind in _BY_NUMBER:
+        attribute, row_class = _BY_NUMBER[kind]
+        getattr(rows, attribute)[key[0]] = row_class(**values)
+    elif kind == CLAIMS:
         rows.claims[key].append(Claim(**values))
-    elif kind == "results":
+    elif kind == RESULTS:
         rows.outcomes[key] = RunOutcome(**values)
-    elif kind == "revealed":
+    elif kind == REVEALED:
         rows.reveals[key][name] = values
-    elif kind == "refused":
-        rows.refusals[key[0]] = Remark(**values)
-    elif kind == "withdrawn":
-        rows.withdrawals[key[0]] = Remark(**values)
-    elif kind == "disqualified":
-        rows.disqualifications[key[0]] = Remark(**values)
-    elif kind == "reruns":
+    elif kind == RERUNS:
         rows.reruns.append(Remark(**values))

@@ -16,7 +16,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.ledger.git_branch import GitBranch
 from segjudge.ledger.ledger import MOST_CLAIMS, Ledger
 from segjudge.ledger.page import render_pages
-from segjudge.ledger.rows import LedgerEntry, RunOutcome, entry_path, read_rows, to_bytes
+from segjudge.ledger.rows import ENTRIES, LedgerEntry, RunOutcome, read_rows, row_path, to_bytes
 from segjudge.ledger.rules import BoardRules, PhaseRules, Rules
 from segjudge.ledger.storage import MovedError
 
@@ -323,7 +323,7 @@ def test_all_are_scored_again_and_keep_their_results_meanwhile(bench: Bench) -> 
 def test_a_damaged_row_is_named(bench: Bench) -> None:
     branch = bench.branch()
     branch.read()
-    branch.write({entry_path(4): b"{}"}, "x")
+    branch.write({row_path(ENTRIES, 4): b"{}"}, "x")
     with pytest.raises(HostError, match=r"submissions/4\.json: is not a row"):
         bench.ledger().read()
 
@@ -341,7 +341,7 @@ def test_two_thousand_rows_are_ranked_within_two_seconds() -> None:
             path: data
             for number in range(1, 2001)
             for path, data in (
-                (entry_path(number), to_bytes(entry(number, str(number)))),
+                (row_path(ENTRIES, number), to_bytes(entry(number, str(number)))),
                 (
                     f"results/{number}.1.json",
                     to_bytes(RunOutcome("2026-03-01", {"dev": {"AP": number / 3000, "AR": 0.5}})),

@@ -23,7 +23,7 @@ from segjudge.evaluation_script.files.problems import HostError
 from segjudge.ledger.evaluator import SCORE, Evaluator, Queue
 from segjudge.ledger.git_branch import GitBranch, run_git
 from segjudge.ledger.ledger import Ledger
-from segjudge.ledger.page import describe_place, rank_board
+from segjudge.ledger.page import SubmissionState, describe_state, rank_boards
 from segjudge.ledger.rows import LedgerEntry
 from segjudge.ledger.rules import MOST_BYTES
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
@@ -38,7 +38,6 @@ from .issues import Issues
 
 #: The branch of rows and page, and the private repository's name after the public one's.
 BRANCH, PRIVATE = "ledger", "-private"
-_INCIDENT = "Scoring failed; your submission is not the cause. Tell the organisers the incident number {}."
 _SETTINGS = {
     "GITHUB_REPOSITORY": "OWNER/NAME of the public repository",
     "GITHUB_TOKEN": "the workflow's token",
@@ -173,11 +172,14 @@ class _IssueQueue(Queue):
     # ── answers ─────────────────────────────────────────────────────────────
 
     def report(self, ledger: Ledger) -> Iterator[str]:
+        rows, now = ledger.rows, ledger.now()
+        boards = rank_boards(rows, ledger.rules, now)
         for issue in self._issues.list_open():
-            number, rows = int(issue["number"]), ledger.rows
+            number = int(issue["number"])
             run, _ = (number in rows.entries and rows.last_outcome(number)) or (0, None)
             if run or rows.is_removed(number):
-                yield from self._answer(number, f"run {run}", _describe(ledger, number))
+                state = describe_state(rows, ledger.rules, boards, number, now)
+                yield from self._answer(number, f"run {run}", _format(state))
 
     def _answer(self, number: int, occasion: str, text: str) -> Iterator[str]:
         """Write the comment of an issue, once for each occasion, and close the issue."""
@@ -202,29 +204,11 @@ def _accept(ledger: Ledger, issue: Mapping[str, Any], number: int, form: Submit 
     return ledger.enter([entry]).get(number, "")
 
 
-def _describe(ledger: Ledger, number: int) -> str:
-    """Return the text about the last outcome of a submission: only what everybody may see."""
-    rows, now = ledger.rows, ledger.now()
-    last = rows.last_outcome(number)
-    phase = ledger.rules.phase(rows.entries[number].phase)
-    if last is None or phase is None or rows.is_removed(number):
-        return "The leaderboards do not show this submission."
-    if last[1].incident:
-        return _INCIDENT.format(last[1].incident)
-    if last[1].refused:
-        return f"**Rejected.**\n\n{_quote(last[1].refused)}"
-    if phase.is_blind(now):
-        return f"**Scored.** The results of this phase appear on {phase.reveal}."
-    lines, scores = ["**Scored.**", ""], rows.scores_of(number)
-    for board in phase.boards:
-        values = scores.get(board.split)
-        if values and board.public:
-            numbers = ", ".join(
-                f"{label} {values[label]:.{board.decimals}f}" for label in board.labels if label in values
-            )
-            place = describe_place(rows, rank_board(rows, phase, board, now), number)
-            lines.append(f"- {board.name}: {place}; {numbers}")
-    return "\n".join(lines)
+def _format(state: SubmissionState) -> str:
+    """Return what became of a submission as Markdown."""
+    reason = ["", _quote(state.reason)] if state.reason else []
+    lines = ["", *(f"- {line}" for line in state.lines)] if state.lines else []
+    return "\n".join([f"**{state.about}.**", *reason, *lines])
 
 
 def _quote(text: str) -> str:

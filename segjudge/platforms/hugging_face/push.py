@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.ledger.hub_dataset import HubDataset, repeat_call
 from segjudge.ledger.ledger import add_files
-from segjudge.ledger.storage import MovedError
+from segjudge.ledger.storage import repeat_moved
 
 from .build import list_folders
 from .requests import PRIVATE, RESULTS, SUBMISSIONS
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 _Result = TypeVar("_Result")
-#: The attempts at an upload while the evaluator writes.
-_TRIES = 5
 #: The secret of the Space with its token, and the variable that `push` reads it from.
 SECRET = "SUBMISSIONS_TOKEN"  # noqa: S105 - a name
 #: What the push may remove where it uploads: what an earlier push wrote.
@@ -119,9 +117,4 @@ def may_read(api: HfApi, name: str, token: str) -> bool:
 
 def _call(name: str, call: Callable[[], _Result]) -> _Result:
     """Call the Hub about a repository, also while the evaluator writes to it; raises HostError."""
-    for _ in range(_TRIES):
-        try:
-            return repeat_call(call, name)
-        except MovedError:
-            continue
-    raise HostError(f"{name}: others kept writing to it; push again")
+    return repeat_moved(lambda: repeat_call(call, name), name)

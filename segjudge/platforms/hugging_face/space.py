@@ -6,7 +6,7 @@ import datetime
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from segjudge.evaluation_script.files.problems import quantity
 from segjudge.ledger.hub_dataset import HubDataset
-from segjudge.ledger.page import describe_place, rank_boards
+from segjudge.ledger.page import describe_state, rank_boards
 from segjudge.ledger.rows import Remark, Rows, read_rows
 from segjudge.ledger.rules import MOST_BYTES
 from segjudge.ledger.storage import MovedError
@@ -73,11 +73,18 @@ class Space:
         """Return the submissions of an account, the newest first, with what became of each."""
         rows = self._show()
         waiting = {number: place for place, number in enumerate(rows.list_waiting())}
-        boards = self._rank(rows)
+        boards, rules, now = self._rank(rows), self.settings.rules, self._now()
+
+        def describe(number: int) -> str:
+            if number in waiting:
+                return f"waiting, {quantity(waiting[number], 'submission')} before it" if waiting[number] else "next"
+            about, reason, lines = describe_state(rows, rules, boards, number, now)
+            return ": ".join(filter(None, (about, reason, "; ".join(lines))))
+
         return [
             {
                 "submission": number,
-                "state": self._describe(rows, number, waiting, boards),
+                "state": describe(number),
                 "phase": entry.phase,
                 "method": entry.method,
                 "submitted": entry.at[:16].replace("T", " "),
@@ -89,37 +96,6 @@ class Space:
     def _rank(self, rows: Rows) -> dict[tuple[str, str], Board]:
         """Return the public leaderboards by phase and split."""
         return rank_boards(rows, self.settings.rules, self._now())
-
-    def _describe(
-        self, rows: Rows, number: int, waiting: Mapping[int, int], boards: Mapping[tuple[str, str], Board]
-    ) -> str:
-        """Return what became of a submission."""
-        phase, now = self.settings.rules.phase(rows.entries[number].phase), self._now()
-        if number in rows.refusals:
-            return f"not accepted: {rows.refusals[number].reason}"
-        if number in rows.disqualifications:
-            return f"removed by the organisers: {rows.disqualifications[number].reason}"
-        if number in rows.withdrawals:
-            return "withdrawn"
-        if number in waiting:
-            return f"waiting, {quantity(waiting[number], 'submission')} before it" if waiting[number] else "next"
-        last = rows.last_outcome(number)
-        if last is None or phase is None:
-            return "not shown"
-        if last[1].incident:
-            return f"scoring failed, and your submission is not the cause: tell the organisers {last[1].incident}"
-        if last[1].refused:
-            return f"rejected: {last[1].refused}"
-        if phase.is_blind(now):
-            return f"scored; the results appear on {phase.reveal}"
-        scores = rows.scores_of(number)
-        places = [
-            f"{board.name}: {describe_place(rows, boards[phase.codename, board.split], number)}, "
-            f"{board.order} {scores[board.split][board.order]:.{board.decimals}f}"
-            for board in phase.boards
-            if board.order in scores.get(board.split, {})
-        ]
-        return "; ".join(places) or "scored"
 
     # ── what is asked ───────────────────────────────────────────────────────
 

@@ -21,7 +21,7 @@ from huggingface_hub import HfApi
 
 from segjudge.cli import main
 from segjudge.ledger.hub_dataset import HubDataset
-from segjudge.ledger.rows import LedgerEntry, RunOutcome, entry_path, outcome_path, to_bytes
+from segjudge.ledger.rows import ENTRIES, RESULTS, LedgerEntry, RunOutcome, row_path, to_bytes
 from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 from segjudge.platforms.hugging_face.settings import find_rules
 from tests.browser import chromium, needs_chromium
@@ -211,7 +211,7 @@ def test_a_board_of_2000_rows_is_shown_whole(hub: PlayedHub, challenge: Path, ad
     for number in range(101, 2101):
         entry = LedgerEntry(number, f"k{number}", f"team {number}", "net", "val", "", "", "2027-01-01T00:00:00+00:00")
         outcome = RunOutcome("2027-01-01", {"val": dict.fromkeys(labels, 1 / number)})
-        files |= {entry_path(number): to_bytes(entry), outcome_path(number, 1): to_bytes(outcome)}
+        files |= {row_path(ENTRIES, number): to_bytes(entry), row_path(RESULTS, number, 1): to_bytes(outcome)}
     storage = HubDataset(HfApi(), f"{REPOSITORY}-results")
     storage.read()
     storage.write(files, "rows")

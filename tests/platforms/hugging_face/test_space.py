@@ -114,8 +114,8 @@ def test_an_account_sees_what_became_of_its_submissions(hub: PlayedHub, challeng
     evaluate(challenge, 2, RunOutcome("2027-01-01", refused="<i>a.png</i> is no mask."))
     space = open_space(hub, challenge)
     assert [row["state"] for row in space.list_submissions(ANN)] == [
-        "rejected: <i>a.png</i> is no mask.",
-        "val: place 1 of 1, J&F-Mean 0.7500",
+        "Rejected: <i>a.png</i> is no mask.",
+        "Scored: val: place 1 of 1; J&F-Mean 0.7500, J-Mean 0.5000",
     ]
     assert "&lt;i&gt;a.png&lt;/i&gt;" in render_list(space.list_submissions(ANN))
     assert [row["state"] for row in space.list_submissions(BOB)] == ["next"]
@@ -137,7 +137,7 @@ def test_a_blind_phase_shows_its_day_and_no_score(hub: PlayedHub, challenge: Pat
     finally:
         board.unlink()
     shown = render_boards(space.list_boards()) + str(space.list_submissions(ANN)) + render_rules(space.settings)
-    assert "the results appear on 2" in str(open_space_again(space, hub).list_submissions(ANN))
+    assert "The results of this phase appear on 2" in str(open_space_again(space, hub).list_submissions(ANN))
     assert "0.75" not in shown + hub.history(f"{REPOSITORY}-results")
 
 
