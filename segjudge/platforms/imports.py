@@ -7,19 +7,11 @@ expects its failure.
 from __future__ import annotations
 
 import ast
-import hashlib
-import json
-import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import NamedTuple
 
-from segjudge.kernel.compiling import cache_folder
-from segjudge.system.files import replace as replace_file
-
-#: The facts, besides a module's text, on which a cached result depends, and the maximum number of cached modules.
-_REMEMBERED, _MOST_REMEMBERED = f"3 {sys.version}", 2000
 #: Statements below which an import may never be reached, or may fail.
 _UNCERTAIN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.If, ast.Match, ast.Try, getattr(ast, "TryStar", ast.Try))
 #: The nodes that contain statements; expressions import nothing.
@@ -70,39 +62,11 @@ class ParsedModule:
 
 
 def parse_modules(texts: Mapping[str, str | bytes], version: tuple[int, int]) -> dict[str, ParsedModule]:
-    """Return modules as a version of Python parses them, cached by content.
-
-    `check` runs after every change of one module, and each competition holds the same scorers.
-    """
-    digests = {name: _digest(text, version) for name, text in texts.items()}
-    remembered, file = dict[str, Any](), None
-    with suppress(OSError, RuntimeError, ValueError, TypeError):
-        file = cache_folder() / "modules.json"
-        remembered = dict(json.loads(file.read_bytes()))
-    modules = dict[str, ParsedModule]()
-    for name, digest in digests.items():
-        try:
-            rows, error, line = remembered[digest]
-            imports = tuple(ImportedName(row[0], row[1], row[2], tuple(row[3]), row[4]) for row in rows)
-            modules[name] = ParsedModule(imports, error, line)
-        except (KeyError, TypeError, ValueError, IndexError):
-            modules[name] = _parse(texts[name], version)
-    if file and not remembered.keys() >= set(digests.values()):
-        added = {
-            digest: [modules[name].imports, modules[name].error, modules[name].line] for name, digest in digests.items()
-        }
-        older = [digest for digest in remembered if digest not in added][-_MOST_REMEMBERED:]
-        with suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(file, json.dumps({**{digest: remembered[digest] for digest in older}, **added}))
-    return modules
+    """Return modules as a version of Python parses them."""
+    return {name: _parse(text, version) for name, text in texts.items()}
 
 
-def _digest(text: str | bytes, version: tuple[int, int]) -> str:
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    return hashlib.sha256(f"{_REMEMBERED} {version} {type(text).__name__}\n".encode() + data).hexdigest()
-
-
+@lru_cache(maxsize=1000)  # the competitions of a bundle hold the same scorers
 def _parse(text: str | bytes, version: tuple[int, int]) -> ParsedModule:
     try:
         return ParsedModule(tuple(find_imports(text, version)))
