@@ -67,7 +67,9 @@ async def converse(
 
     async def receive() -> Any:
         message = waiting.pop(0) if waiting else {"type": "http.disconnect"}
-        return message or await asyncio.sleep(9)
+        if message is None:
+            await asyncio.sleep(9)
+        return message
 
     async def send(message: Any) -> None:
         headers = {name.decode(): value.decode() for name, value in message.get("headers", ())}
@@ -132,7 +134,7 @@ def test_too_many_requests_wait(
             throttle.check(who, "here")  # type: ignore[arg-type]
             taken += 1
         except Refusal as refusal:
-            seconds = int(refusal.headers["Retry-After"])
+            seconds = int((refusal.headers or {})["Retry-After"])
             wait = f"{seconds} second{'s' if seconds > 1 else ''}"
             assert refusal.status == 429
             assert refusal.body == {"detail": f"Request was throttled. Expected available in {wait}."}
