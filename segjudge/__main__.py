@@ -12,10 +12,7 @@ def main() -> int:
     # Modules are no garbage: Python would search them 50 times, which takes a twentieth of a start.
     gc.set_threshold(100_000)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts in half the time with one thread
-    from .system.bytecode import avoid_partial_bytecode
-
-    avoid_partial_bytecode()
-    from .system.interrupts import leave_at_once  # its bytecode may be written in part, too
+    from .system.interrupts import leave_at_once
 
     leave_at_once()
     from .cli import main as run_command  # a signal may come while it is imported

@@ -27,8 +27,8 @@ _FILES = {
     "client": (f"{_LOCKS}/client.txt",),
     "worker": (f"{_LOCKS}/worker.txt",),
 }
-#: The tag in names of bytecode of EvalAI's worker's Python.
-WORKER_TAG = "cpython-39"
+#: The tag of EvalAI's worker's Python.
+_WORKER_TAG = "cpython-39"
 LINKS = {"toolkit": ".venv", "client": ".venv-client", "worker": ".venv-worker"}
 #: The toolkit's extras; each contains those after it.
 _EXTRAS = ("test", "all", "")
@@ -116,7 +116,7 @@ class PythonEnvironment:
     @property
     def folder(self) -> str:
         """Return the folder, named by a digest of everything that decides its content."""
-        tag = WORKER_TAG if self.kind == "worker" else sys.implementation.cache_tag
+        tag = _WORKER_TAG if self.kind == "worker" else sys.implementation.cache_tag
         made_by = CHECKOUT, tag, sys.platform, os.uname().machine, self._start_code()
         digest = hashlib.sha256(repr(made_by).encode())
         for file in _FILES[self.kind]:
@@ -152,24 +152,11 @@ class PythonEnvironment:
                         self._make(lock)
                     folder = self.ready_folder()
                     self._switch(folder)
-            except OSError as error:
+            except OSError:
                 if not folder:  # otherwise the checkout is read-only, and keeps its links
-                    self._explain_closed_python(error)
                     raise
         _sweep()
         return folder
-
-    def _explain_closed_python(self, error: OSError) -> None:
-        """Raise `SetUpError` if there is an environment, but this user may not run its Python."""
-        for folder in self.complete_folders():
-            python = os.path.realpath(f"{folder}/bin/python")
-            above = [str(path) for path in reversed(pathlib.Path(python).parents)]
-            closed = next(
-                (path for path in (*above, python) if os.path.lexists(path) and not os.access(path, os.X_OK)), ""
-            )
-            if closed:
-                what = f"{LINKS[self.kind]} runs {python}, which you may not: {closed} is closed to you"
-                raise SetUpError(f"{what}. Open it, or {_REMEDY}") from error
 
     def _extra_of_link(self) -> str:
         """Return the larger extra of the current and the new environment, so that no package is removed."""

@@ -9,13 +9,12 @@ without it where it cannot be made; `found:worker` uses it only where it exists.
 import fcntl
 import os
 import signal
-import subprocess
 import sys
 import threading
 
-from .environment import CHECKOUT, LINKS, WORKER_TAG, PythonEnvironment, SetUpError, explain, mark_in_use, say
+from .environment import CHECKOUT, LINKS, PythonEnvironment, SetUpError, explain, mark_in_use, say
 
-__all__ = ["SetUpError", "compile_bytecode", "main", "prepare_environments"]
+__all__ = ["SetUpError", "main", "prepare_environments"]
 
 #: The environment variables with the interpreters of the other environments.
 _EXPORTED = {"client": "SEGJUDGE_EVALAI_CLIENT", "worker": "SEGJUDGE_WORKER_PYTHON"}
@@ -49,11 +48,9 @@ def prepare_environments(arguments: list[str]) -> tuple[str, dict[str, str]]:
     compiling = threading.Thread(target=_compile_kernel)
     compiling.start()
     try:
-        programs = _prepare_environments(arguments)
+        return _prepare_environments(arguments)
     finally:
         compiling.join()
-    compile_bytecode(os.path.join(CHECKOUT, "segjudge"), programs[1].get(_EXPORTED["worker"], ""))
-    return programs
 
 
 def _reserve_streams() -> None:
@@ -109,38 +106,3 @@ def _compile_kernel() -> None:
         pass
     except CompileError as error:
         say(f"Continuing without the kernel, which could not be compiled: {error}")
-
-
-def compile_bytecode(package: str, worker: str = "") -> None:
-    """Write the bytecode of a package even if Python is told not to: compiling at each start takes 0.1 seconds.
-
-    If the worker's interpreter exists, the mounted folders get bytecode for it too.
-    """
-    if not os.environ.get("PYTHONDONTWRITEBYTECODE"):
-        return  # programs write it on import
-    mounted = [entry.path for entry in os.scandir(package) if entry.is_symlink()]
-    stale = [folder for folder in (package, *mounted) if not _is_compiled(folder, sys.implementation.cache_tag)]
-    if stale:
-        import compileall  # its imports take as long as the rest of a start
-
-        for folder in stale:
-            compileall.compile_dir(folder, quiet=2)
-    if worker and (stale := [folder for folder in mounted if not _is_compiled(folder, WORKER_TAG)]):
-        subprocess.run([worker, "-m", "compileall", "-qq", *stale], check=False)
-
-
-def _is_compiled(package: str, tag: str) -> bool:
-    """Return whether each module of a folder has bytecode of this kind that is not older."""
-    for folder, folders, names in os.walk(package):
-        if "__pycache__" in folders:
-            folders.remove("__pycache__")
-        for name in names:
-            stem, ending = os.path.splitext(name)
-            if ending == ".py":
-                try:
-                    bytecode = os.stat(os.path.join(folder, "__pycache__", f"{stem}.{tag}.pyc"))
-                except OSError:
-                    return False
-                if bytecode.st_mtime < os.stat(os.path.join(folder, name)).st_mtime:
-                    return False
-    return True

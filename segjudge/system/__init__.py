@@ -5,8 +5,7 @@ and ends children, `bounds` limits their resources, `sandbox` isolates them, `in
 whole files, `addresses` reads remote ones, `network` limits exchanges and schedules retries, `download` fetches a file
 by them. `errors` are the toolkit's errors, `extras` the optional packages, `arguments` checks arguments of public
 functions, `options` parses those of command lines, `python310` has names that Python 3.10 lacks, `plugins` finds
-families of other distributions, `streams` opens closed standard streams, and `bytecode` keeps Python from writing
-partial bytecode.
+families of other distributions, and `streams` opens closed standard streams.
 """
 
 import os
@@ -16,7 +15,6 @@ __all__ = [
     "addresses",
     "arguments",
     "bounds",
-    "bytecode",
     "download",
     "errors",
     "extras",

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import pytest
@@ -363,30 +362,6 @@ def test_a_checkout_that_cannot_be_written_runs(made: Checkout) -> None:
     done = subprocess.run([*seal, made.folder / "run.sh", "arena"], capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert re.match(r"run.sh: .*toolkit-all.lock: Read-only file system, so .* clone the repository ", done.stderr)
-
-
-def test_bytecode_is_written_where_python_is_told_not_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from segjudge.set_up.main import compile_bytecode
-
-    package, mounted = tmp_path / "package", tmp_path / "mounted"
-    for folder in (package, mounted):
-        folder.mkdir()
-        (folder / "module.py").write_text("NUMBER = 1\n")
-    (mounted / "broken.py").write_text("NUMBER =\n")
-    (package / "mounted").symlink_to(mounted)
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    compile_bytecode(package)
-    assert not list(tmp_path.rglob("*.pyc"))
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    compile_bytecode(package)
-    assert len(list(package.glob("__pycache__/*.pyc"))) == len(list(mounted.glob("__pycache__/*.pyc"))) == 1
-    (mounted / "__pycache__").joinpath(next(mounted.glob("__pycache__/*.pyc"))).unlink()
-    worker = tmp_path / "worker"
-    worker.write_text(f'#!/bin/sh\necho "$@" > {quote(str(tmp_path))}/words\nexec {quote(sys.executable)} "$@"\n')
-    worker.chmod(0o755)
-    compile_bytecode(package, str(worker))
-    assert (tmp_path / "words").read_text() == f"-m compileall -qq {package / 'mounted'}\n"
-    assert list(mounted.glob("__pycache__/*.pyc"))
 
 
 def start(message: str, **variables: str) -> Any:

@@ -183,7 +183,7 @@ def test_a_process_that_was_ended_while_it_scored_is_a_sentence(
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("module", "code", "line"),
-    [("segjudge.system.bytecode", -signal.SIGINT, ""), ("segjudge.cli", 128 + signal.SIGINT, "segjudge: stopped\n")],
+    [("segjudge.system.interrupts", -signal.SIGINT, ""), ("segjudge.cli", 128 + signal.SIGINT, "segjudge: stopped\n")],
 )
 def test_an_interrupt_during_the_imports_shows_no_traceback(module: str, code: int, line: str) -> None:
     program = f"""

@@ -96,12 +96,3 @@ def test_importing_segjudge_opens_nothing_and_loads_no_module_of_the_system() ->
     )
     done = subprocess.run([sys.executable, "-c", watch], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "__future__ segjudge True True\n"
-
-
-@pytest.mark.parametrize("limit", ["unlimited", "8"])
-def test_a_command_writes_no_bytecode_where_files_are_limited(limit: str, tmp_path: Path) -> None:
-    text = f"ulimit -f {limit}; exec {sys.executable} -m segjudge --help"
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPYCACHEPREFIX"] = str(tmp_path)
-    subprocess.run(["sh", "-c", text], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=True)
-    assert (list(tmp_path.rglob("cli.*.pyc")) == []) == (limit != "unlimited")
