@@ -43,10 +43,9 @@ class Command(NamedTuple):
     example: str = ""
 
 
-def read_options(options: type[_Options], args: argparse.Namespace, **values: object) -> _Options:
-    """Return an options object filled from arguments and the given values."""
-    names = options.__annotations__
-    return options(**{name: values[name] if name in values else getattr(args, name) for name in names})
+def read_options(options: type[_Options], args: argparse.Namespace) -> _Options:
+    """Return an options object filled from arguments."""
+    return options(**{name: getattr(args, name) for name in options.__annotations__})
 
 
 # ── the groups of a command's help ──────────────────────────────────────────

@@ -472,7 +472,7 @@ class Uptime:
 
     def __init__(self, folder: Path, beat: float = _BEAT) -> None:
         self._path, self._beat = folder / _UPTIME, beat
-        self._before = max([0.0, *_read_times(folder)])
+        self._before = _read_time(self._path)
         self._start = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._note, daemon=True)
@@ -498,13 +498,7 @@ class Uptime:
             files.replace(self._path, repr(self()))
 
 
-def _read_times(folder: Path) -> Iterator[float]:
-    """Yield the recorded times here and in sessions; the latest is nearest to the crash."""
-    for path in (folder / _UPTIME, *folder.glob("*/result_*.state.json")):
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            note = json.loads(path.read_text())
-            if isinstance(note, dict):
-                yield float(note["clock"])
-                yield float(note["interaction_start_time"] or 0.0)
-            else:
-                yield float(note)
+def _read_time(path: Path) -> float:
+    with suppress(OSError, ValueError):  # of a new folder, or of a full disk
+        return float(path.read_text())
+    return 0.0

@@ -83,7 +83,7 @@ class _PushedCompetition:
 
     #: The number of the upload, for polling its outcome.
     status: int
-    #: The checksum of the bundle's files; earlier versions recorded that of its bytes.
+    #: The checksum of the bundle's files.
     digest: str
     #: The competition's number; 0 while it is being unpacked.
     number: int = 0
@@ -92,7 +92,7 @@ class _PushedCompetition:
 
     def is_of(self, path: str) -> bool:
         """Return whether a bundle is unchanged since the upload."""
-        return self.digest in (_digest_of(path), files.digest_of_bytes(path))
+        return self.digest == _digest_of(path)
 
 
 class NotUnpackedError(Exception):
