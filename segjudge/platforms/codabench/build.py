@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,10 +26,8 @@ from segjudge.evaluation_script.scoring.phase import Phase
 from segjudge.families.pins import describe_missing
 from segjudge.families.plugin_files import read_toolkits
 from segjudge.kernel.compiling import CompileError, cache_folder, run_pip
-from segjudge.platforms.evalai.bundle.agreed_splits import check_splits
 from segjudge.platforms.evalai.bundle.annotations import refuse_annotations
-from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
-from segjudge.platforms.evalai.bundle.build import list_samples
+from segjudge.platforms.evalai.bundle.build import list_samples, open_built
 from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, PHASES_FILE, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.phase_splits import MappedSplit, has_public_board, is_published, splits_of
@@ -202,21 +199,14 @@ def build(bundle: BundleSource, out: str = "", options: CodabenchOptions | None 
     out = out or os.path.join(bundle.root, _OUT)
     notes: Notes = {}
     phases = {phase.codename: phase for phase in bundle.phases()}
-    script_phases = bundle.script_phases()
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        path, about_kernel = bundle.archive, ""
-        if not path:
-            built = build_for_evalai(bundle.root, os.path.join(folder, "bundle.zip"), kernel=options.kernel)
-            path, about_kernel = built.path, built.about_kernel()
-        try:
-            with Bundle(path, for_evalai=False) as opened:
-                check_splits(opened.config, script_phases)
-                source = _Source(bundle.root, opened, options, phases, opened.read_script(), notes, about_kernel)
-                return BuiltCompetitions(_build_all(source, out), notes)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise HostError(
-                f"{CONFIG}: has missing or invalid keys by EvalAI's rules ({error!r}). Run `segjudge check`"
-            ) from None
+    try:
+        with open_built(bundle, kernel=options.kernel) as (opened, about_kernel):
+            source = _Source(bundle.root, opened, options, phases, opened.read_script(), notes, about_kernel)
+            return BuiltCompetitions(_build_all(source, out), notes)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise HostError(
+            f"{CONFIG}: has missing or invalid keys by EvalAI's rules ({error!r}). Run `segjudge check`"
+        ) from None
 
 
 def _build_all(source: _Source, out: str) -> list[BuiltCompetition]:

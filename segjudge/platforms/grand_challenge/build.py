@@ -7,16 +7,14 @@ import io
 import json
 import os
 import tarfile
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from segjudge.evaluation_script.files.problems import HostError
 from segjudge.evaluation_script.scoring.phase import Phase, PhaseSplit
-from segjudge.platforms.evalai.bundle.agreed_splits import check_splits
 from segjudge.platforms.evalai.bundle.annotations import refuse_annotations
-from segjudge.platforms.evalai.bundle.build import build as build_for_evalai
+from segjudge.platforms.evalai.bundle.build import open_built
 from segjudge.platforms.evalai.bundle.bundle_source import SCRIPT_FOLDER, BundleSource
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.phase_splits import is_published, splits_of
@@ -63,30 +61,24 @@ def build(source: BundleSource, out: str = "", *, kernel: bool = True) -> dict[s
     phases = {phase.codename: phase for phase in source.phases()}
     written: dict[str, BuiltMethod] = {}
     omitted: dict[str, tuple[str, str]] = {}
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
-        path, about_kernel = source.archive, ""
-        if not path:
-            built = build_for_evalai(source.root, os.path.join(temporary, "bundle.zip"), kernel=kernel)
-            path, about_kernel = built.path, built.about_kernel()
-        with Bundle(path, for_evalai=False) as bundle:
-            check_splits(bundle.config, source.script_phases())
-            refuse_annotations(bundle, phases.values())
-            for configured in mappings_in(bundle.config, "challenge_phases"):
-                phase = phases[str(configured.get("codename"))]
-                withheld = find_withheld_splits(bundle.config, phase.codename, phase)
-                if all(split.codename in withheld for split in phase.splits):
-                    omitted[phase.codename] = explain_withheld_phase(configured)
-                    continue
-                folder = os.path.join(out, file_name(phase.codename))
-                if os.path.isdir(folder) and "task.json" not in os.listdir(folder) and os.listdir(folder):
-                    raise UsageError(f"{folder}: already holds other files; choose another folder with --out")
-                try:
-                    with open_draft(folder, replaces=True) as draft:
-                        method = _write(bundle, configured, phase, draft)
-                    written[folder] = method._replace(about_kernel=about_kernel)
-                except OSError as error:
-                    fault = f"{folder}: cannot be written ({error.strerror})"
-                    raise HostError(f"{fault}; choose another path with --out") from None
+    with open_built(source, kernel=kernel) as (bundle, about_kernel):
+        refuse_annotations(bundle, phases.values())
+        for configured in mappings_in(bundle.config, "challenge_phases"):
+            phase = phases[str(configured.get("codename"))]
+            withheld = find_withheld_splits(bundle.config, phase.codename, phase)
+            if all(split.codename in withheld for split in phase.splits):
+                omitted[phase.codename] = explain_withheld_phase(configured)
+                continue
+            folder = os.path.join(out, file_name(phase.codename))
+            if os.path.isdir(folder) and "task.json" not in os.listdir(folder) and os.listdir(folder):
+                raise UsageError(f"{folder}: already holds other files; choose another folder with --out")
+            try:
+                with open_draft(folder, replaces=True) as draft:
+                    method = _write(bundle, configured, phase, draft)
+                written[folder] = method._replace(about_kernel=about_kernel)
+            except OSError as error:
+                fault = f"{folder}: cannot be written ({error.strerror})"
+                raise HostError(f"{fault}; choose another path with --out") from None
     for name, (reason, remedy) in omitted.items():
         if not written:
             raise HostError(f"{name}: {reason}, and everybody may read metrics.json on grand-challenge. {remedy}")

@@ -8,7 +8,7 @@ import re
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +23,9 @@ from segjudge.families.plugin_files import read_uploads
 from segjudge.kernel.compiling import PLACE, Library, find_for_worker
 from segjudge.platforms.rules.fields import TRUE
 from segjudge.platforms.rules.problems import BundleProblem, BundleProblems, mappings_in
-from segjudge.system.files import zip_files
+from segjudge.system.files import temporary_folder, zip_files
 
-from .agreed_splits import check_splits_of
+from .agreed_splits import check_splits, check_splits_of
 from .bundle_source import CONFIG, PHASES_FILE, SCRIPT_FOLDER, BundleKind, BundleSource, find_bundle
 from .fields import CHALLENGE, DEFAULT_IMAGE, FILES, PHASE, SCRIPT
 from .opened_bundle import Bundle, escapes
@@ -122,6 +122,22 @@ def build(  # noqa: PLR0913 - what a bundle is built from, and when it is kept
     except OSError as error:
         raise HostError(f"{out}: cannot be written ({error.strerror}); choose another path with --out") from None
     return _BuiltBundle(out, changes, library is not None if source.takes_kernel else None)
+
+
+@contextmanager
+def open_built(source: BundleSource, *, kernel: bool = True) -> Iterator[tuple[Bundle, str]]:
+    """Yield a challenge's bundle for another platform, built unless it is, and whether it has the kernel, in words.
+
+    Raises HostError if the YAML and `phases.py` differ in their splits.
+    """
+    with temporary_folder("segjudge-") as folder:
+        path, about_kernel = source.archive, ""
+        if not path:
+            built = build(source.root, os.path.join(folder, "bundle.zip"), kernel=kernel)
+            path, about_kernel = built.path, built.about_kernel()
+        with Bundle(path, for_evalai=False) as bundle:
+            check_splits(bundle.config, source.script_phases())
+            yield bundle, about_kernel
 
 
 def _list_named_files(config: dict[str, Any]) -> Iterator[str]:
