@@ -36,8 +36,6 @@ _FEWEST_LEVELS, _WHITE, _LEVELS = 64, 248, 256
 _MIDDLE = 127
 #: The bits of labels that are shown as they were written.
 _LABEL_BITS = 16
-#: The tolerance for confidences outside 0 to 1.
-_ROUNDING = 1e-6
 
 
 class _Diagnosis(NamedTuple):
@@ -102,12 +100,11 @@ def _judge_all(examination: Examination, samples: _Samples, slips: Sequence[Slip
     thinned, as_sent = samples.thinned, samples.fits
     if not thinned:
         return []
-    scores = _judge_scores(thinned)
     if sum(as_sent) >= _GOOD * len(thinned):
-        return [*scores, *_judge_numbers(examination, samples.middle)]
+        return _judge_numbers(examination, samples.middle)
     constant = _judge_constant(examination, thinned) and _judge_constant(examination, samples.middle)  # all pixels
     if constant:
-        return [*scores, *constant]
+        return constant
     sure, of_middle = [], _fit_middle(examination, samples, slips)
     for slip in slips:
         chosen, fits = (samples.middle, of_middle) if slip.whole else (thinned, as_sent)
@@ -116,10 +113,10 @@ def _judge_all(examination: Examination, samples: _Samples, slips: Sequence[Slip
         sure = _try(examination, EXCHANGED, thinned, as_sent)
     if sure:
         best = max(sure, key=lambda diagnosis: diagnosis.fit + diagnosis.cure.lead)
-        return [*scores, _describe(examination, best, samples)]
+        return [_describe(examination, best, samples)]
     whole = _judge_labels(examination, thinned) or _judge_numbers(examination, samples.middle)
     whole = whole or _judge_cover(examination, thinned)
-    return [*scores, *(whole or _judge_nothing(examination, thinned, as_sent))]
+    return whole or _judge_nothing(examination, thinned, as_sent)
 
 
 def _add_samples(examination: Examination, samples: _Samples, units: Sequence[int]) -> None:
@@ -206,20 +203,6 @@ def _score_again(examination: Examination, slip: Slip, samples: Sequence[Sample]
 
 
 # ── what no change puts right ───────────────────────────────────────────────
-
-
-def _judge_scores(samples: Sequence[Sample]) -> List[str]:
-    """Return a sentence if confidences look like percentages or logits."""
-    scores = [np.asarray(sample.scores, float) for sample in samples if sample.scores is not None]
-    values = np.concatenate(scores) if scores else np.zeros(0)
-    outside = int(np.count_nonzero((values < -_ROUNDING) | (values > 1 + _ROUNDING)))
-    if not outside:
-        return []
-    lowest, highest = float(values.min()), float(values.max())
-    is_percent = lowest >= 0 and 10 < highest <= 100 and 2 * outside > len(values)
-    lie = f"{quantity(outside, 'score', len(values))} tried {'lies' if outside == 1 else 'lie'} outside of 0 to 1"
-    kind = "percentages" if is_percent else "logits"
-    return [f"{lie}, as {kind} do (all lie from {lowest:g} to {highest:g}): write confidences from 0 to 1"]
 
 
 def _judge_constant(examination: Examination, samples: Sequence[Sample]) -> List[str]:

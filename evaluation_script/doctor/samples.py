@@ -57,8 +57,6 @@ class Sample(NamedTuple):
     #: The positions of these frames in the video, and the number of all its frames.
     frames: Sequence[int] = (0,)
     total: int = 1
-    #: The confidences of detections.
-    scores: Optional[Array] = None
     #: Data of the family's own for each frame, for `Examination.rescore`.
     origin: Any = None
 

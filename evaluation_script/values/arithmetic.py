@@ -37,11 +37,6 @@ def mean(numbers: Union[_Array, Sequence[float]]) -> float:
     return add(numbers) / np.size(numbers)
 
 
-def interpolate(low: float, high: float, weight: float) -> float:
-    """Return a number between two with the bits of numpy's percentiles."""
-    return low + (high - low) * weight if weight < 0.5 else high - (high - low) * (1 - weight)
-
-
 def _add_in_order(numbers: List[float]) -> float:
     total = 0.0
     for number in numbers:

@@ -159,24 +159,6 @@ def test_a_line_states_the_score_of_the_sample_and_the_remedy() -> None:
     assert line.endswith(" (tried on 12 of 14 images). Undo the flip before you save")
 
 
-def test_confidences_in_percent_and_logits_are_named() -> None:
-    truth = draw_truth("boxes", np.random.default_rng(0))
-    examination = examine(
-        "boxes", truth, [[frame._replace(labels=frame.labels + 5) for frame in unit] for unit in truth]
-    )
-    plain = examination.sample
-    for scores, kind in ((np.array([3.0, 98.0]), "percentages"), (np.array([-2.5, 1.7]), "logits")):
-        changed = [line for line in diagnose(_with_scores(examination, plain, scores)) if "outside of 0 to 1" in line]
-        assert len(changed) == 1
-        assert f"as {kind} do" in changed[0]
-
-
-def _with_scores(examination: Any, plain: Callable[[int], Any], scores: Any) -> Any:
-    from dataclasses import replace
-
-    return replace(examination, sample=lambda number: [sample._replace(scores=scores) for sample in plain(number)])
-
-
 def test_rows_need_traits_that_are_defined() -> None:
     assert {trait for slip in SLIPS for trait in slip.traits} <= TRAITS.keys()
     assert all(slip.sentence.isascii() and slip.remedy.isascii() for slip in SLIPS)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families import report_of
-from segjudge.evaluation_script.families.base import cell_batches
-from segjudge.evaluation_script.families.base.cell_batches import tabulate_groups
+from segjudge.evaluation_script.families.base import unit_counts
+from segjudge.evaluation_script.families.base.unit_counts import tabulate_groups
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts, decode_unit
 from segjudge.evaluation_script.families.instances import metrics
 from segjudge.evaluation_script.families.instances.matching import decode_counts as decode_instances
@@ -71,7 +71,7 @@ def test_the_frames_of_a_sequence_merge_in_any_order_and_with_repeats(protocol: 
 @pytest.mark.parametrize("at_once", [1, 7, 1 << 15])
 def test_cells_are_added_up_as_they_arrive(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of cells are equal in whatever order units arrive, also if they arrive twice."""
-    monkeypatch.setattr(cell_batches, "_CELLS_AT_ONCE", at_once)
+    monkeypatch.setattr(unit_counts, "_CELLS_AT_ONCE", at_once)
     random, names = np.random.default_rng(5), [f"unit {number}" for number in range(30)]
     tables = [random.integers(0, 6, (2, random.integers(0, 9))) * [[(1 << 33) + 1], [1]] for _ in names]
     tables[4] = np.array([[5, 5, 5], [1, 2, 3]])

@@ -3,12 +3,11 @@
 Families import these modules by name. `family` defines families and protocols, `truth` the interface of truths,
 `engine` how a family scores. `accumulator` has mergeable counts, `reports` scores with errors, `suspicions` the ranges
 of scores of detections. `units` implements all of these for families that count images, videos or sequences separately,
-with the counts of `unit_counts` and the cells of `cell_batches`.
+with the counts of `unit_counts`.
 """
 
 __all__ = [
     "accumulator",
-    "cell_batches",
     "engine",
     "family",
     "reports",

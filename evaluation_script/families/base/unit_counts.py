@@ -12,9 +12,11 @@ from typing import (
     Callable,
     Collection,
     Dict,
+    Iterable,
     Iterator,
     List,
     Mapping,
+    NamedTuple,
     Optional,
     Sequence,
     Tuple,
@@ -25,9 +27,9 @@ from typing import (
 import numpy as np
 
 from ...files import Problem
+from ...masks.run_lengths import cut_batches
 from ...masks.stack import Array
 from .accumulator import NamedAccumulator, NamedCounts, Rules, decode_with, problems_of
-from .cell_batches import CELLS, CellBatch, SplitKeys, batch_cells, tabulate_groups
 from .family import Values
 from .reports import deal_groups
 
@@ -41,6 +43,12 @@ Shapes = Dict[str, Tuple[Union[int, str], ...]]
 #: Key -> the types in a row of the truth's facts.
 FactForms = Mapping[str, Tuple[type, ...]]
 _Entry = TypeVar("_Entry")
+#: The table of a unit's cells in two rows: their keys, which are pairs of labels, and their pixels or points.
+CELLS = "cells"
+#: The number of cells that are summed at a time: so many fit into a processor's cache.
+_CELLS_AT_ONCE = 1 << 15
+#: Returns rows and columns of keys.
+SplitKeys = Callable[[Array], Tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
@@ -283,3 +291,55 @@ def _check_tables(tables: Dict[str, Array], shapes: Shapes, signed: Collection[s
         )
         if not fits or not np.isfinite(tables[key]).all() or (key not in signed and (tables[key] < 0).any()):
             raise ValueError(f"a unit has numbers as {key} that are not counts")
+
+
+# ── the cells of units ──────────────────────────────────────────────────────
+
+
+class CellBatch(NamedTuple):
+    """The cells of some units, unit by unit."""
+
+    #: The number of each unit in the truth, and the number of its cells.
+    numbers: Array
+    lengths: Array
+    keys: Array
+    sums: Array
+
+    def rows(self) -> Array:
+        """Return the index of the unit of each cell."""
+        return np.repeat(np.arange(len(self.lengths)), self.lengths)
+
+
+def batch_cells(units: Sequence[UnitCounts]) -> Iterator[CellBatch]:
+    """Yield the cells of all units of a truth, some units at a time."""
+    lengths = _count_cells(units)
+    for chosen in cut_batches(lengths, _CELLS_AT_ONCE):
+        yield CellBatch(np.arange(chosen.start, chosen.stop), lengths[chosen], *join_cells(units[chosen]))
+
+
+def _count_cells(units: Sequence[UnitCounts]) -> Array:
+    return np.array([counts.tables[CELLS].shape[1] for counts in units])
+
+
+def join_cells(units: Sequence[UnitCounts]) -> Array:
+    """Return the keys of all units' cells, and their sums."""
+    return np.concatenate([counts.tables[CELLS] for counts in units], axis=1)
+
+
+def units_of_cells(units: Sequence[UnitCounts]) -> Array:
+    """Return the index of the unit of each joined cell."""
+    return np.repeat(np.arange(len(units)), _count_cells(units))
+
+
+def tabulate_groups(
+    batches: Iterable[CellBatch], groups: Array, split_keys: SplitKeys, shape: Tuple[int, int]
+) -> Array:
+    """Return the sums of the cells of each group in a table of this shape, given the group of each unit."""
+    tables = np.zeros((int(groups.max(initial=0)) + 1, *shape), np.int64)
+    for batch in batches:
+        rows, columns = split_keys(batch.keys)
+        if rows.max(initial=0) >= shape[0] or columns.max(initial=0) >= shape[1]:
+            raise ValueError("has counted a label that is rejected")
+        places = np.repeat(groups[batch.numbers] * shape[0], batch.lengths) + rows
+        np.add.at(tables.reshape(-1), places * shape[1] + columns, batch.sums)
+    return tables

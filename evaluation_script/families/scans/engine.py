@@ -16,8 +16,8 @@ from ...masks.backend import backend
 from ...masks.overlaps import LABEL_BITS, LABEL_MASK, LabelMap, SegmentRules, sum_by_key, tabulate
 from ...masks.stack import Array
 from ...values.arithmetic import mean
-from ..base.cell_batches import CellBatch
 from ..base.family import Values
+from ..base.unit_counts import CellBatch
 from ..base.units import Shapes, Unit, UnitAccumulator, UnitCounts, score_samples, unit_engine
 from .files import REMEDY, ScanSubmission, read_truth
 from .protocols import GROUPS, LABELS_END, QUALITIES, ScanProtocol

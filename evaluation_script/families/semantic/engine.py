@@ -22,8 +22,8 @@ from ...masks.files import holds_equal_channels, note_channels
 from ...masks.overlaps import SHIFT, LabelMap, sum_by_key
 from ...masks.stack import Array, Size
 from ...values.arithmetic import add, mean
-from ..base.cell_batches import join_cells, units_of_cells
 from ..base.truth import DEFAULT_SPLIT, AnnotationFile, TruthNames
+from ..base.unit_counts import join_cells, units_of_cells
 from ..base.units import (
     PictureFiles,
     Shapes,

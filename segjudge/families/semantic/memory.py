@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from segjudge.evaluation_script.families import engine_of
-from segjudge.evaluation_script.families.base.cell_batches import join_cells
+from segjudge.evaluation_script.families.base.unit_counts import join_cells
 from segjudge.evaluation_script.families.base.units import UnitAccumulator, UnitCounts, decode_unit
 from segjudge.evaluation_script.families.semantic.engine import check_labels, count_maps
 from segjudge.evaluation_script.families.semantic.protocols import VIDEOS, SemanticProtocol

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.families import PROTOCOLS, engine_of
-from segjudge.evaluation_script.families.base import cell_batches
+from segjudge.evaluation_script.families.base import unit_counts
 from segjudge.evaluation_script.families.scans.engine import MATCHED, _describe_segments, count_scan
 from segjudge.evaluation_script.families.scans.files import read_truth
 from segjudge.evaluation_script.families.scans.protocols import LABELS_END, SCAN_PROTOCOLS
@@ -74,7 +74,7 @@ def scored(tmp_path: Path, truth: Any, sent: Any, protocol: str) -> dict[str, An
     ],
 )
 def test_the_scripts_numbers_are_ours(case: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cell_batches, "_CELLS_AT_ONCE", 7)  # large sets are summed in batches
+    monkeypatch.setattr(unit_counts, "_CELLS_AT_ONCE", 7)  # large sets are summed in batches
     protocol, published = OFFICIAL[part], read_truth(str(DATA / "truth"))
     for truth in (published, pack_units(published, tmp_path)):
         counts = count_units(DATA / case, truth, protocol)
@@ -167,7 +167,7 @@ def test_what_scans_and_classes_cost_sums_to_the_loss(
     protocol: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sum holds if the truth lacks classes that the script averages, or has objects too small to count."""
-    monkeypatch.setattr(cell_batches, "_CELLS_AT_ONCE", 7 if share < 1 else 1 << 15)
+    monkeypatch.setattr(unit_counts, "_CELLS_AT_ONCE", 7 if share < 1 else 1 << 15)
     tools = tools_of("scans")
     assert isinstance(tools, UnitTools)
     truth = written(tmp_path / "truth", dict(tools.make_demo(PROTOCOLS[protocol])))

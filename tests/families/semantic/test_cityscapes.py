@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.families.base import cell_batches
+from segjudge.evaluation_script.families.base import unit_counts
 from segjudge.evaluation_script.families.base.units import UnitTruth
 from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import CITYSCAPES, SEMANTIC_PROTOCOLS
@@ -43,7 +43,7 @@ def read(folder: Path, subset: str = "") -> UnitTruth:
 def test_every_number_is_the_scripts(case: str, kernel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not kernel:
         use_numpy(monkeypatch)
-        monkeypatch.setattr(cell_batches, "_CELLS_AT_ONCE", 7)  # large sets are summed in batches
+        monkeypatch.setattr(unit_counts, "_CELLS_AT_ONCE", 7)  # large sets are summed in batches
     golden, published = CASES[case]["python"], read(DATA / "gtFine")
     for truth in (published, pack_units(published, tmp_path)):
         if case in SENTENCES:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import segjudge
-from segjudge.evaluation_script.families.base import cell_batches
+from segjudge.evaluation_script.families.base import unit_counts
 from segjudge.evaluation_script.families.semantic import engine as semantic
 from segjudge.evaluation_script.families.semantic.protocols import SEMANTIC_PROTOCOLS
 from segjudge.evaluation_script.families.semantic.records import read_stuff
@@ -39,7 +39,7 @@ def test_every_number_is_the_evaluators(
 ) -> None:
     if not kernel:
         use_numpy(monkeypatch)
-        monkeypatch.setattr(cell_batches, "_CELLS_AT_ONCE", 7)  # large sets are summed in batches
+        monkeypatch.setattr(unit_counts, "_CELLS_AT_ONCE", 7)  # large sets are summed in batches
     golden, published = CASES[case], read_stuff(str(DATA / "truth.json"))
     for truth in (published, pack_units(published, tmp_path)):
         if case in SENTENCES:
