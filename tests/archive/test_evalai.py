@@ -256,6 +256,7 @@ def test_a_platform_that_never_rests_is_exported_and_named_incomplete(small: Pla
         export(small, tmp_path / "event.zip")
 
 
+@pytest.mark.long
 def test_outages_are_waited_for(small: Platform, tmp_path: Path) -> None:
     answers = {4: 429, 9: 502, 10: 504, 30: 503}
     small.disturb = lambda count, _path: answers.get(count, 0)
@@ -296,6 +297,7 @@ def test_a_hosts_own_bundle_is_kept_and_its_differences_are_named(
         assert event.read("bundle/challenge_config.yaml").startswith(b"# ours")
 
 
+@pytest.mark.long
 def test_scores_that_no_board_shows_come_from_result_files(small: Platform, tmp_path: Path) -> None:
     """A remote worker's file is a Python list of the shown splits' numbers; our scorers' names the splits."""
     phase, team, files = small.phases()[0].id, small.add_team("bob"), small.services.files

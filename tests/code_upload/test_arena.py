@@ -451,6 +451,7 @@ def test_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path: Path) 
     assert score(server, challenge, done["phase"])[0] > 0.4
 
 
+@pytest.mark.long
 def test_static_code_upload_ends_on_the_leaderboard(server: Rehearsal, tmp_path: Path) -> None:
     challenge = pushed(server, tmp_path, "static-code-upload")["id"]
     done = sent(server, challenge, "aurora/static:1")

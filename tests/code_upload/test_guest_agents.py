@@ -85,6 +85,7 @@ def test_an_agent_that_leaves_early_fails_with_its_log(server: Rehearsal) -> Non
     assert "['left', 'right']" in text
 
 
+@pytest.mark.long
 def test_an_environment_that_does_not_listen_is_told(server: Rehearsal) -> None:
     done = ended(server, "aurora/right:1", phase=2)
     assert done["status"] == "failed"

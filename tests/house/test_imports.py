@@ -60,7 +60,11 @@ def test_no_private_name_of_another_package_is_used() -> None:
                 names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
             elif isinstance(node, ast.Attribute) and node.attr not in own:
                 names = [node.attr]
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"getattr", "hasattr", "setattr"}:
+            elif (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in {"getattr", "hasattr", "setattr"}
+            ):
                 word = node.args[1]
                 names = [word.value] if isinstance(word, ast.Constant) and word.value not in own else []
             faults += [f"{_name_of(path)}:{node.lineno} {name}" for name in names if _is_private(name)]  # type: ignore[attr-defined]

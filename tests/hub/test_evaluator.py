@@ -210,6 +210,7 @@ def test_a_file_that_is_gone_or_too_large_is_refused(board: Board, monkeypatch: 
     assert "is larger than" in str(board.row(large)["refused"])
 
 
+@pytest.mark.long
 def test_organisers_disqualify_and_score_again(board: Board) -> None:
     numbers = [board.request(sample(board), team) for team in ("ben", "cay")]
     board.work()
@@ -267,6 +268,7 @@ def test_a_hub_in_trouble_at_each_call_gets_one_result(fault: str, board: Board)
     assert board.list_board() == ["ben"]
 
 
+@pytest.mark.long
 def test_a_rush_stays_below_the_limits_of_the_hub(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     from segjudge.ledger.scoring import Answer
 

@@ -109,6 +109,7 @@ def test_the_page_steps_through_interactions(runs: dict[str, Path], tmp_path: Pa
         assert page.evaluate("document.documentElement.scrollWidth") == 320
 
 
+@pytest.mark.long
 def test_a_report_without_frames_is_drawn(demo: Path, tmp_path: Path) -> None:
     played, report = play(demo, "lines", "1"), tmp_path / "run.csv"
     pd.read_csv(played, index_col=0).drop(columns="frame").to_csv(report)

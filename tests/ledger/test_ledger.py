@@ -164,7 +164,7 @@ def test_a_phase_has_its_name_and_dates(bench: Bench) -> None:
 def test_no_row_is_lost_when_writers_meet(bench: Bench) -> None:
     def run(start: int) -> None:
         ledger = bench.ledger(make_rules(limits={}))
-        for number in range(start, start + 3):
+        for number in range(start, start + 2):
             scored(ledger, number, number / 100, str(number))
 
     threads = [threading.Thread(target=run, args=(start,)) for start in (10, 20, 30)]
@@ -174,8 +174,8 @@ def test_no_row_is_lost_when_writers_meet(bench: Bench) -> None:
         thread.join()
     ledger = bench.ledger(make_rules(limits={}))
     ledger.read()
-    assert sorted(ledger.rows.entries) == [10, 11, 12, 20, 21, 22, 30, 31, 32]
-    assert len(teams(ledger)) == 9
+    assert sorted(ledger.rows.entries) == [10, 11, 20, 21, 30, 31]
+    assert len(teams(ledger)) == 6
 
 
 def test_an_older_state_is_not_written_over_a_newer_one(bench: Bench) -> None:

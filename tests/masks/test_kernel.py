@@ -52,7 +52,7 @@ from segjudge.evaluation_script.masks.similarity import Region, disk, fractional
 from tests.backends import COMPILED, compiled, skip_file_without_kernel, use
 from tests.builders import chunk, png, raw_png, stack_of
 from tests.data import ROOT
-from tests.drawing import examples
+from tests.drawing import QUICK, examples
 
 skip_file_without_kernel()
 BACKENDS = (compiled(), NumpyBackend())
@@ -561,7 +561,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("row", "draw", "count"), TABLE, ids=[row.__name__ for row, *_ in TABLE])
 def test_both_give_the_same(row: Any, draw: Any, count: int, switch: Any) -> None:
-    for seed in range(count):
+    for seed in range(-(-count // 4) if QUICK else count):
         by_kernel, by_numpy = switch(row(draw(seed)))
         assert by_kernel == by_numpy, seed
 
@@ -766,7 +766,7 @@ def test_long_numbers_are_those_that_python_reads() -> None:
 
 
 @given(st.lists(st.lists(st.floats(-9, 40) | st.integers(-9, 40), min_size=6, max_size=24), min_size=1, max_size=20))
-@examples(200)
+@examples(80)
 def test_polygons_are_drawn_as_pycocotools_draws_them(rings: List[List[float]]) -> None:
     sizes = np.array([[9, 30], [40, 7], [1, 1]])
     joined = outlines([[ring[: len(ring) // 2 * 2] for ring in rings]] * 3, np.full(3, 40)).rings

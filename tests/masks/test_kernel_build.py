@@ -55,6 +55,7 @@ def library_of(folder: Path, names: list[str], *flags: str) -> ctypes.CDLL:
     return ctypes.CDLL(out)
 
 
+@pytest.mark.long
 @needs_compiler
 @pytest.mark.parametrize("flag", ["-U__SSE2__"])
 def test_pictures_are_read_alike_without_instructions_of_some_processors(flag: str, tmp_path: Path) -> None:

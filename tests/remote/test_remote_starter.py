@@ -70,6 +70,7 @@ def run(server: Rehearsal, folder: Path, **environment: str) -> str:
     return done.stderr
 
 
+@pytest.mark.long
 def test_its_submissions_are_scored(server: Rehearsal, tmp_path: Path) -> None:
     number = submitted(server, is_public="true")
     run(server, tmp_path)

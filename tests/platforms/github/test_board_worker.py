@@ -211,6 +211,7 @@ def test_a_comment_of_somebody_else_is_no_answer(github: PlayedGitHub, challenge
     assert len(github.answers(number)) == 1
 
 
+@pytest.mark.long
 def test_a_limit_is_said_and_the_next_day_counts_anew(github: PlayedGitHub, challenge: Path) -> None:
     config = github.private / "challenge_config.yaml"
     config.write_text(config.read_text().replace("max_submissions_per_day: 10", "max_submissions_per_day: 1"))
@@ -229,6 +230,7 @@ def test_a_limit_is_said_and_the_next_day_counts_anew(github: PlayedGitHub, chal
 # ── two at once, killed, and a server in trouble ────────────────────────────
 
 
+@pytest.mark.long
 def test_two_runs_at_once_score_each_submission_once(github: PlayedGitHub, challenge: Path) -> None:
     numbers = [github.submit(sample(challenge), f"user{index}") for index in range(3)]
     steps = [github.start_step("1"), github.start_step("2")]
@@ -342,6 +344,7 @@ def test_an_incident_has_a_number_and_its_log_is_private(github: PlayedGitHub, c
     assert "val.zip" in github.git(github.folder / "cats-private.git", "show", f"ledger:{path}")
 
 
+@pytest.mark.long
 def test_organisers_and_accounts_take_submissions_off_the_page(github: PlayedGitHub, challenge: Path) -> None:
     for user in ("ann", "ben", "cay"):
         github.submit(sample(challenge), user)
@@ -359,6 +362,7 @@ def test_organisers_and_accounts_take_submissions_off_the_page(github: PlayedGit
         github.sweep("3", {"action": "disqualify", "submission": "", "reason": ""})
 
 
+@pytest.mark.long
 def test_all_are_scored_again_once_for_each_run(github: PlayedGitHub, challenge: Path) -> None:
     numbers = [github.submit(sample(challenge), user) for user in ("ann", "ben")]
     github.sweep()
