@@ -58,12 +58,6 @@ def inflate_stream(data: bytes, length: int, *, bare: bool = False) -> Optional[
     return inflated if len(inflated) == length and stream.eof and not surplus else None
 
 
-def repack_stored(data: bytes, length: int) -> bytes:
-    """Return a zlib stream of the same bytes, stored, so that zlib reads it at once; needs libdeflate."""
-    inflated = inflate_stream(data, length) if LIBDEFLATE else None
-    return data if inflated is None else bytes(deflate.zlib_compress(inflated, 0))
-
-
 def read_at(file: int, count: int, start: int) -> bytes:
     """Return bytes of an open file from a position, without moving the file's own."""
     if hasattr(os, "pread"):

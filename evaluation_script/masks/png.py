@@ -14,7 +14,7 @@ from typing import List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from ..files import Flaw, kind_of
-from ..files.inflate import crc32, repack_stored
+from ..files.inflate import crc32
 from .stack import Array, Size
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -217,7 +217,7 @@ def _read_by_pillow(header: Header, pixels: bytes) -> Array:
     value = _UNDECODED if header.channels == 1 else (_UNDECODED,) * header.channels
     image = Image.new(mode, (header.width, header.height), value)
     try:
-        image.frombytes(repack_stored(pixels, header.pixel_bytes()), "zip", raw_mode, header.interlaced)
+        image.frombytes(pixels, "zip", raw_mode, header.interlaced)
         labels = np.asarray(image)
         suspicious = header.interlaced or (labels[-1, -1] == _UNDECODED).all()  # rare, since inflating again is slow
         if suspicious and len(_inflate(header, pixels)) < header.pixel_bytes():

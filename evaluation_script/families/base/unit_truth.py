@@ -38,8 +38,6 @@ from .truth import SplitTruth
 #: The rows of a frame, one per segment or track: JSON values in the family's own form.
 Rows = List[List[Any]]
 _Read = TypeVar("_Read")
-#: A file of so few bytes stays in memory between its header and its pixels; opening it again would take longer.
-_SMALL_FILE = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -119,14 +117,8 @@ def png_frame(files: Files, member: str, rows: Rows, read: Callable[[bytes, Size
     """Return a frame whose pixels are a dataset's PNG."""
     name = os.path.splitext(os.path.basename(member))[0]
 
-    def open_picture() -> Tuple[Size, bytes]:
-        data = files.read(member)
-        return png.size_of(data), data if len(data) <= _SMALL_FILE else b""
-
-    size, small = guard_reading(member, open_picture)()
-    return TruthFrame(
-        name, size, rows, guard_reading(member, lambda: LabelMap(read(small or files.read(member), size)))
-    )
+    size = guard_reading(member, lambda: png.size_of(files.read(member)))()
+    return TruthFrame(name, size, rows, guard_reading(member, lambda: LabelMap(read(files.read(member), size))))
 
 
 def no_pixels() -> LabelMap:

@@ -107,7 +107,7 @@ class _Reader:
     def sequence(self, name: str) -> Sequence:
         """Return one sequence: frames, sizes, objects, and the frames that show them."""
         members = self._folder.masks[name]
-        files = _SizedFiles(self._folder.files)
+        files = self._folder.files
         images: MaskFiles
         if "" in members:
             frames = self._in_order(members[""])
@@ -115,7 +115,7 @@ class _Reader:
         else:
             frames = self._in_order({frame for files in members.values() for frame in files})
             images = ObjectFolders(files, members, Problems())
-        sizes = (self._read_size(files, members, frame) for frame in frames)
+        sizes = (self._read_size(members, frame) for frame in frames)
         masks = _read_masks(images, frames, sizes, self._folder.root)
         entries = self._object_entries(name, members)
         objects = self._describe_objects(entries or {}, members, frames, masks.visible)
@@ -128,10 +128,10 @@ class _Reader:
         numbers = self._numeric and all(frame.isdecimal() for frame in frames)
         return sorted(frames, key=int if numbers else None)
 
-    def _read_size(self, files: _SizedFiles, members: Dict[str, Dict[str, str]], frame: str) -> Size:
+    def _read_size(self, members: Dict[str, Dict[str, str]], frame: str) -> Size:
         name = next(frames[frame] for frames in members.values() if frame in frames)
         try:
-            return files.size_of(name)
+            return _size_of(self._folder.files, name)
         except Flaw as flaw:
             raise HostError(f"{self._folder.root}: {flaw.as_problem(name)}") from None
 
@@ -417,15 +417,16 @@ class _LabelSource:
 
     def sequence(self, video: _Video) -> Sequence:
         """Return a video with its masks."""
-        folders, files = self._masks[video.name], _SizedFiles(self._files)
+        folders, files = self._masks[video.name], self._files
         if "" not in folders:
             objects = ObjectFolders(files, folders, Problems(), limit=len(folders), many_values=True)
-            size = files.size_of(next(name for members in folders.values() for name in members.values()))
+            size = _size_of(files, next(name for members in folders.values() for name in members.values()))
             return _make_sequence(video, objects, video.frames, iter([size] * len(video.frames)), self._root)
         members = folders[""]
         frames = [frame for frame in video.frames if frame in members]
         masks = LabelImages(files, members)
-        return _make_sequence(video, masks, frames, (files.size_of(members[frame]) for frame in frames), self._root)
+        sizes = (_size_of(files, members[frame]) for frame in frames)
+        return _make_sequence(video, masks, frames, sizes, self._root)
 
 
 class _DatasetMasks(NamedTuple):
@@ -462,21 +463,6 @@ def _read_masks(images: MaskFiles, frames: List[str], sizes: Iterable[Size], roo
     return _DatasetMasks(blocks, visible, areas, read_block)
 
 
-class _SizedFiles(Files):
-    """PNG files whose sizes are read first; the bytes are kept until they are decoded, once."""
-
-    def __init__(self, files: Files) -> None:
-        super().__init__()
-        self.sizes, self._files = files.sizes, files
-        self._kept: Dict[str, bytes] = {}
-
-    def size_of(self, name: str) -> Size:
-        """Return the (height, width) of a PNG."""
-        self._kept[name] = self._files.read(name)
-        return png.size_of(self._kept[name])
-
-    def read(self, name: str) -> bytes:
-        return self._kept.pop(name, b"") or self._files.read(name)
-
-    def read_chunks(self, name: str) -> Iterator[bytes]:
-        yield self.read(name)
+def _size_of(files: Files, name: str) -> Size:
+    """Return the (height, width) of a PNG."""
+    return png.size_of(files.read(name))
