@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import shlex
-from dataclasses import dataclass
 from typing import NoReturn
 
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError
@@ -24,7 +23,6 @@ from .shared import (
     InputPath,
     add_bundle_options,
     choose_bundle,
-    read_options,
     say,
     seconds,
 )
@@ -33,34 +31,14 @@ from .shared import (
 _ENVIRONMENT, _STATIC, _LIMITS = "environment", "static code upload", "limits"
 
 
-@dataclass(frozen=True)
-class _Options:
-    """The agent, its environment, and their limits."""
-
-    agent: list[str]
-    bundle: str
-    env: str
-    truth: str | None
-    frames: str | None
-    sequence: str | None
-    phase: str | None
-    option: list[str]
-    episodes: int
-    seed: int
-    data: str | None
-    look_every: float
-    result: str | None
-
-
 def _run(args: argparse.Namespace) -> int:
     import signal
 
     from segjudge.system import sandbox
     from segjudge.system.bounds import missing_bounds
 
-    options = read_options(_Options, args)
     if not args.static:
-        if not options.agent:
+        if not args.agent:
             raise UsageError("name the agent: a Python file, or a command after --")
         require_extra("agents", "arena", "arena")
     limits = ProcessLimits(args.seconds, args.memory << 20, args.require_sandbox, args.processes)
@@ -68,42 +46,42 @@ def _run(args: argparse.Namespace) -> int:
         say(sentence)
     for number in (signal.SIGTERM, signal.SIGHUP):  # both sides end with this process
         signal.signal(number, _interrupt)
-    return _run_static(options, limits) if args.static else _run_duel(options, limits)
+    return _run_static(args, limits) if args.static else _run_duel(args, limits)
 
 
 def _interrupt(_number: int, _frame: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _run_duel(options: _Options, limits: ProcessLimits) -> int:
+def _run_duel(args: argparse.Namespace, limits: ProcessLimits) -> int:
     from segjudge.code_upload.arena import duel, find_agent
 
-    environment = ["--env", options.env]
+    environment = ["--env", args.env]
     values: dict[str, str | None] = {
-        "truth": options.truth, "frames": options.frames, "sequence": options.sequence, "phase": options.phase,
+        "truth": args.truth, "frames": args.frames, "sequence": args.sequence, "phase": args.phase,
     }  # fmt: skip
-    if options.phase and options.env.startswith("segjudge/Video"):
-        source = choose_bundle(options.bundle)
-        source.phase(options.phase)  # rejected here instead of by the environment
+    if args.phase and args.env.startswith("segjudge/Video"):
+        source = choose_bundle(args.bundle)
+        source.phase(args.phase)  # rejected here instead of by the environment
         values["bundle"] = source.archive or source.root
     for name, value in values.items():
         if value is not None:
             path = os.path.abspath(value) if name in ("truth", "frames") else value
             environment += ["--option", f"{name}={json.dumps(path)}"]
-    for pair in options.option:
+    for pair in args.option:
         environment += ["--option", pair]
-    environment += ["--episodes", str(options.episodes), "--seed", str(options.seed)]
-    hidden = [path for path in (options.truth, options.frames) if path and os.path.exists(path)]
-    ended = duel(find_agent(options.agent), environment, limits, hidden=hidden)
+    environment += ["--episodes", str(args.episodes), "--seed", str(args.seed)]
+    hidden = [path for path in (args.truth, args.frames) if path and os.path.exists(path)]
+    ended = duel(find_agent(args.agent), environment, limits, hidden=hidden)
     if ended.result is None:
         raise HostError(f"the environment ended with code {ended.code} and no result; its output is above")
-    if options.result:
-        with open_output(options.result) as file:
+    if args.result:
+        with open_output(args.result) as file:
             json.dump(ended.result, file, indent=2)
     if ended.result["result"] is None:
         _show_log(ended.log)
         raise SubmissionError.from_problem(
-            Problem(" ".join(options.agent), ended.result["message"].rstrip("."), "Fix the agent")
+            Problem(" ".join(args.agent), ended.result["message"].rstrip("."), "Fix the agent")
         )
     _print_scores(ended.result["result"])
     steps, seconds_per_step = ended.result["metadata"]["steps"], ended.result["metadata"]["seconds_per_step"]
@@ -112,15 +90,15 @@ def _run_duel(options: _Options, limits: ProcessLimits) -> int:
     return DONE
 
 
-def _run_static(options: _Options, limits: ProcessLimits) -> int:
+def _run_static(args: argparse.Namespace, limits: ProcessLimits) -> int:
     from segjudge.code_upload.arena import SubmissionFileError, find_agent, run_static
     from segjudge.evaluation_script.main import evaluate_phase
 
-    if not options.agent or not options.data or not options.phase:
+    if not args.agent or not args.data or not args.phase:
         raise UsageError("--static needs --data FOLDER, --phase CODENAME and a command after --")
-    source = choose_bundle(options.bundle)
-    phase = source.phase(options.phase)
-    annotations = options.truth or os.path.join(source.root, phase.annotations)
+    source = choose_bundle(args.bundle)
+    phase = source.phase(args.phase)
+    annotations = args.truth or os.path.join(source.root, phase.annotations)
     import shutil
     import tempfile
 
@@ -132,10 +110,10 @@ def _run_static(options: _Options, limits: ProcessLimits) -> int:
             submissions.append(shutil.copy(path, folder))
 
         try:
-            ended = run_static(find_agent(options.agent), options.data, limits, options.look_every, keep, [annotations])
+            ended = run_static(find_agent(args.agent), args.data, limits, args.look_every, keep, [annotations])
         except SubmissionFileError as error:
             raise SubmissionError.from_problem(
-                Problem(shlex.join(options.agent), str(error), "Write a plain file")
+                Problem(shlex.join(args.agent), str(error), "Write a plain file")
             ) from None
         if not submissions:
             _show_log(ended.log)
@@ -143,13 +121,13 @@ def _run_static(options: _Options, limits: ProcessLimits) -> int:
             if not (ended.result or {})["early"]:
                 fault = f"wrote no submission.csv or submission.json within {limits.seconds:.0f} seconds"
             raise SubmissionError.from_problem(
-                Problem(shlex.join(options.agent), fault, "Write it into the folder SUBMISSION_PATH")
+                Problem(shlex.join(args.agent), fault, "Write it into the folder SUBMISSION_PATH")
             )
         if (ended.result or {})["early"]:
             say("The command ended before the platform looked for its file and may fail there: wait for completed.txt.")
         answer = evaluate_phase(phase, annotations, submissions[0])
-    if options.result:
-        with open_output(options.result) as file:
+    if args.result:
+        with open_output(args.result) as file:
             json.dump(answer, file, indent=2)
     _print_scores(answer["result"])
     return DONE

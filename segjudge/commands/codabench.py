@@ -27,7 +27,6 @@ from .shared import (
     add_bundle_options,
     choose_bundle,
     look,
-    read_options,
     say,
     say_version,
     write_html,
@@ -59,68 +58,53 @@ class _Target:
     published: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Options:
-    """The options of a command: the bundle or competition, and how to build it."""
+def _build_all(args: argparse.Namespace, source: BundleSource, out: str) -> BuiltCompetitions:
+    from segjudge.platforms.codabench.build import CodabenchOptions, build
 
-    bundle: str
-    path: str
-    image: str | None
-    queue: str | None
-    hidden: bool
-    samples: bool
-    kernel: bool
-    no_kernel: bool
+    say_version(source)
+    if args.kernel:
+        fetch_kernel(source)
+    image = args.image or CodabenchOptions.image
+    options = CodabenchOptions(image, args.queue or "", args.hidden, not args.no_kernel, args.samples)
+    built = build(source, out, options)
+    for text, codenames in built.notes.items():
+        say(f"{', '.join(codenames)}: {text}.")
+    return built
 
-    def build(self, source: BundleSource, out: str) -> BuiltCompetitions:
-        from segjudge.platforms.codabench.build import CodabenchOptions, build
 
-        say_version(source)
-        if self.kernel:
-            fetch_kernel(source)
-        built = build(
-            source,
-            out,
-            CodabenchOptions(
-                self.image or CodabenchOptions.image, self.queue or "", self.hidden, not self.no_kernel, self.samples
-            ),
-        )
-        for text, codenames in built.notes.items():
-            say(f"{', '.join(codenames)}: {text}.")
-        return built
+@contextmanager
+def _open_targets(args: argparse.Namespace) -> Iterator[list[_Target]]:
+    """Yield the competitions: the named one, or those built from an EvalAI bundle."""
+    import tempfile
 
-    @contextmanager
-    def targets(self) -> Iterator[list[_Target]]:
-        """Yield the competitions: the named one, or those built from an EvalAI bundle."""
-        import tempfile
+    source = _find_source(args)
+    if isinstance(source, _Target):
+        yield [source]
+        return
+    published = source.list_published()
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
+        yield [
+            _Target(
+                competition.path,
+                source.root,
+                tuple(competition.codenames),
+                tuple(name for name in published if name.partition("/")[0] in competition.codenames),
+            )
+            for competition in _build_all(args, source, folder).competitions
+        ]
 
-        source = self.find_source()
-        if isinstance(source, _Target):
-            yield [source]
-            return
-        published = source.list_published()
-        with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-            yield [
-                _Target(
-                    competition.path,
-                    source.root,
-                    tuple(competition.codenames),
-                    tuple(name for name in published if name.partition("/")[0] in competition.codenames),
-                )
-                for competition in self.build(source, folder).competitions
-            ]
 
-    def find_source(self) -> _Target | BundleSource:
-        """Return the named competition, or the EvalAI bundle to build competitions from."""
-        if self.path and self.bundle not in ("", self.path):
-            choose_bundle(self.bundle, self.path)  # reports that there are two
-        path = self.bundle or self.path
-        if os.path.basename(path) == "competition.yaml":
-            path = os.path.dirname(path) or os.curdir
-        target = path or os.getcwd()
-        if not _is_competition(target, named=bool(path)):
-            return choose_bundle(path)
-        return _Target(target, target if os.path.isdir(target) else os.path.dirname(os.path.abspath(target)))
+def _find_source(args: argparse.Namespace) -> _Target | BundleSource:
+    """Return the named competition, or the EvalAI bundle to build competitions from."""
+    if args.path and args.bundle not in ("", args.path):
+        choose_bundle(args.bundle, args.path)  # reports that there are two
+    path: str = args.bundle or args.path
+    if os.path.basename(path) == "competition.yaml":
+        path = os.path.dirname(path) or os.curdir
+    target = path or os.getcwd()
+    if not _is_competition(target, named=bool(path)):
+        return choose_bundle(path)
+    return _Target(target, target if os.path.isdir(target) else os.path.dirname(os.path.abspath(target)))
 
 
 def _is_competition(path: str, *, named: bool) -> bool:
@@ -142,9 +126,8 @@ def _is_competition(path: str, *, named: bool) -> bool:
 
 
 def _build(args: argparse.Namespace) -> int:
-    options = read_options(_Options, args)
-    source = choose_bundle(options.bundle, options.path)
-    for competition in options.build(source, args.out or "").competitions:
+    source = choose_bundle(args.bundle, args.path)
+    for competition in _build_all(args, source, args.out or "").competitions:
         print(f"Built {competition}")
     return DONE
 
@@ -153,7 +136,7 @@ def _check(args: argparse.Namespace) -> int:
     from segjudge.platforms.codabench.check import check as check_competition
 
     problems_of: dict[str, list[BundleProblem]] = {}
-    with read_options(_Options, args).targets() as targets:
+    with _open_targets(args) as targets:
         for target in targets:
             problems = check_competition(target.path)
             if target.codenames and not args.quick and not has_errors(problems):
@@ -229,7 +212,7 @@ def _run(args: argparse.Namespace) -> int:
     else:
         for sentence in worker.missing_bounds():
             say(sentence)
-    with read_options(_Options, args).targets() as targets:
+    with _open_targets(args) as targets:
         for target in targets:
             if not passes(check_competition(target.path), _PLATFORM):
                 return OURS
@@ -286,12 +269,11 @@ def _push(args: argparse.Namespace) -> int:
     from segjudge.platforms.codabench.push import CodabenchAccount, CompetitionPush
 
     code, account = DONE, None if args.dry_run else CodabenchAccount.read()
-    options = read_options(_Options, args)
-    source = options.find_source()
+    source = _find_source(args)
     if account is not None and not isinstance(source, _Target):
         for warning in CompetitionPush(account, source.root).describe_withdrawn(source.list_published()):
             say(warning)
-    with options.targets() as targets:
+    with _open_targets(args) as targets:
         for target in targets:
             if not passes(check_competition(target.path), _PLATFORM):
                 return OURS

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import zipfile
 from collections import Counter
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +31,6 @@ from .shared import (
     add_bundle_options,
     choose_bundle,
     look,
-    read_options,
     say,
     say_version,
 )
@@ -204,16 +202,6 @@ def _describe_next_steps(source: BundleSource, codename: str) -> str:
 # ── build, schema ───────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class _Build:
-    """The options of building a bundle."""
-
-    variant: str | None
-    environment_image: str | None
-    kernel: bool
-    no_kernel: bool
-
-
 def _build(args: argparse.Namespace) -> int:
     from segjudge.platforms.evalai.bundle.agreement import check_reports
     from segjudge.platforms.evalai.bundle.annotations import check_annotations
@@ -222,15 +210,15 @@ def _build(args: argparse.Namespace) -> int:
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 
     source = choose_bundle(args.bundle, args.path)
-    how = _read_build(args, source)
+    _check_build_options(args, source)
     if source.archive:
         fault = "is already built" if zipfile.is_zipfile(source.archive) else "is not a bundle"
         raise UsageError(f"{source.archive}: {fault}; name the bundle's folder")
     say_version(source)
-    if how.kernel:
+    if args.kernel:
         fetch_kernel(source)
-    variant, image = how.variant or "", how.environment_image or ""
-    built = build(source.root, args.out or "", variant, image, kernel=not how.no_kernel)
+    variant, image = args.variant or "", args.environment_image or ""
+    built = build(source.root, args.out or "", variant, image, kernel=not args.no_kernel)
     for change in built.changes:
         say(str(change))
     if not source.is_foreign:
@@ -249,14 +237,13 @@ def _build(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _read_build(args: argparse.Namespace, source: BundleSource) -> _Build:
-    how = read_options(_Build, args)
-    if how.environment_image and how.variant != WITH_IMAGE:
+def _check_build_options(args: argparse.Namespace, source: BundleSource) -> None:
+    """Raise UsageError for options of a build that exclude each other, or that a built bundle cannot follow."""
+    if args.environment_image and args.variant != WITH_IMAGE:
         raise UsageError(f"--environment-image needs --variant {WITH_IMAGE}")
-    for name, value in vars(how).items():
-        if value:
+    for name in ("variant", "environment_image", "kernel", "no_kernel"):
+        if getattr(args, name):
             _refuse_built(source, f"--{name.replace('_', '-')}")
-    return how
 
 
 def _refuse_built(source: BundleSource, option: str) -> None:
@@ -532,7 +519,7 @@ def _push(args: argparse.Namespace) -> int:
     from segjudge.platforms.rules.problems import mappings_in
 
     source = choose_bundle(args.bundle, args.path)
-    how = _read_build(args, source)
+    _check_build_options(args, source)
     root = source.root
     try:
         account = EvalAISettings.read()
@@ -541,9 +528,9 @@ def _push(args: argparse.Namespace) -> int:
     except HostError as error:
         if not args.dry_run:
             raise
-        return _show_push(source, how, str(error))
+        return _show_push(source, args, str(error))
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        bundle = source.archive or _build_to_push(source, os.path.join(folder, "challenge_config.zip"), how)
+        bundle = source.archive or _build_to_push(source, os.path.join(folder, "challenge_config.zip"), args)
         existing = process.fetch_challenge()
         state = process.fetch_state(ServerState.load(root, account.host, name), existing) if existing else None
         if not _passes_whole(check(bundle, state), bundle):
@@ -569,12 +556,12 @@ def _push(args: argparse.Namespace) -> int:
     return DONE
 
 
-def _show_push(source: BundleSource, how: _Build, lacking: str) -> int:
+def _show_push(source: BundleSource, args: argparse.Namespace, lacking: str) -> int:
     """Check the bundle of a push and print its files, without EvalAI, for which a value is lacking."""
     from segjudge.platforms.evalai.bundle.check import check
 
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        bundle = source.archive or _build_to_push(source, os.path.join(folder, "challenge_config.zip"), how)
+        bundle = source.archive or _build_to_push(source, os.path.join(folder, "challenge_config.zip"), args)
         if not _passes_whole(check(bundle), bundle):
             return OURS
         _print_members(bundle)
@@ -583,18 +570,18 @@ def _show_push(source: BundleSource, how: _Build, lacking: str) -> int:
     return DONE
 
 
-def _build_to_push(source: BundleSource, out: str, options: _Build) -> str:
+def _build_to_push(source: BundleSource, out: str, args: argparse.Namespace) -> str:
     """Build the bundle to push, with the kernel if it can be compiled."""
     from segjudge.platforms.evalai.bundle.build import build
 
     say_version(source)
-    if options.kernel or (not options.no_kernel and source.takes_kernel):
+    if args.kernel or (not args.no_kernel and source.takes_kernel):
         try:
             fetch_kernel(source)
         except HostError as error:
             say(f"warning: {error}")
-    variant, image = options.variant or "", options.environment_image or ""
-    return build(source.root, out, variant, image, lenient=True, kernel=not options.no_kernel).path
+    variant, image = args.variant or "", args.environment_image or ""
+    return build(source.root, out, variant, image, lenient=True, kernel=not args.no_kernel).path
 
 
 def _note_push(

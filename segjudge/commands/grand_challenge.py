@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass
 
 from segjudge.system.files import OutputFolder
 
 from .evalai import KERNEL, add_kernel_options, fetch_kernel
 from .parser import CommandParser
-from .shared import DONE, OUTPUT, RARELY, Command, add_bundle_options, choose_bundle, read_options, say, say_version
-
-
-@dataclass(frozen=True)
-class _Kernel:
-    """The options about the kernel."""
-
-    kernel: bool
-    no_kernel: bool
+from .shared import DONE, OUTPUT, RARELY, Command, add_bundle_options, choose_bundle, say, say_version
 
 
 def _build(args: argparse.Namespace) -> int:
@@ -26,10 +17,9 @@ def _build(args: argparse.Namespace) -> int:
 
     source = choose_bundle(args.bundle, args.path)
     say_version(source)
-    kernel = read_options(_Kernel, args)
-    if kernel.kernel:
+    if args.kernel:
         fetch_kernel(source)
-    for folder, method in build(source, args.out or "", kernel=not kernel.no_kernel).items():
+    for folder, method in build(source, args.out or "", kernel=not args.no_kernel).items():
         for note in method.notes:
             say(note)
         about = ", ".join(filter(None, [os.path.relpath(folder), method.about_kernel]))

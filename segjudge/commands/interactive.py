@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +26,6 @@ from .shared import (
     add_help_option,
     add_quiet_option,
     listen,
-    read_options,
     say,
     seconds,
 )
@@ -44,34 +42,16 @@ _USER_KEY = "SEGJUDGE_USER_KEY"
 _DATASET, _SESSION, _SERVER, _LIMITS = "dataset", "session", "server", "limits"
 
 
-@dataclass(frozen=True)
-class _Dataset:
-    """The sequences of a session."""
+def _open_dataset(args: argparse.Namespace) -> InteractiveDataset:
+    from segjudge.interactive.mask_datasets import open_dataset
 
-    root: str | None
-    layout: str | None
-    images: str | None
-    subset: str
-    draw: int
-
-    def open(self) -> InteractiveDataset:
-        from segjudge.interactive.mask_datasets import open_dataset
-
-        return open_dataset(self.root or "", self.layout, self.images, self.draw)
+    return open_dataset(args.root or "", args.layout, args.images, args.draw)
 
 
-@dataclass(frozen=True)
-class _Terms:
-    """The limits and the metric of a session."""
-
-    max_time: float | None
-    max_nb_interactions: int
-    metric: str
-
-    def check(self) -> None:
-        """Raise UsageError for a session that would never end."""
-        if not self.max_time and not self.max_nb_interactions:
-            raise UsageError("a session without limits would never end: give --max-time or --max-nb-interactions")
+def _check_terms(args: argparse.Namespace) -> None:
+    """Raise UsageError for a session that would never end."""
+    if not args.max_time and not args.max_nb_interactions:
+        raise UsageError("a session without limits would never end: give --max-time or --max-nb-interactions")
 
 
 def _run_action(args: argparse.Namespace) -> int:
@@ -91,14 +71,11 @@ def _serve(args: argparse.Namespace) -> int:
     from segjudge.interactive.session import SessionTerms
     from segjudge.interactive.session_host import SessionLimits, hold_sessions, read_users
 
-    host_terms = read_options(_Terms, args)
-    host_terms.check()
+    _check_terms(args)
     users = read_users(args.users)
     port = listen(args.bind, args.port)
-    dataset = read_options(_Dataset, args).open()
-    terms = SessionTerms(
-        args.subset, args.shuffle, host_terms.max_time, host_terms.max_nb_interactions, host_terms.metric
-    )
+    dataset = _open_dataset(args)
+    terms = SessionTerms(args.subset, args.shuffle, args.max_time, args.max_nb_interactions, args.metric)
     limits = SessionLimits(
         args.max_body << 20, args.max_runs << 20, args.max_pixels << 20, args.sessions, args.idle,
         args.sessions_per_sequence,
@@ -114,16 +91,6 @@ def _serve(args: argparse.Namespace) -> int:
     return DONE
 
 
-@dataclass(frozen=True)
-class _Run:
-    """The options of a run: the server, and the report."""
-
-    host: str | None
-    user_key: str | None
-    out: str
-    resume: bool
-
-
 def _run(args: argparse.Namespace) -> int:
     import traceback
 
@@ -132,10 +99,9 @@ def _run(args: argparse.Namespace) -> int:
     from segjudge.interactive.runs import ModelError, run
 
     model = _load_model(args.model)
-    options = (read_options(_Run, args), read_options(_Dataset, args), read_options(_Terms, args))
     with ProgressBar("interaction") as bar, _plain_warnings():
         try:
-            session, image_paths = _open_session(*options)
+            session, image_paths = _open_session(args)
             summary = run(session, model, image_paths, bar, steps=args.steps)
         except (NoServerError, UnknownSessionError) as error:
             raise HostError(str(error)) from None
@@ -171,30 +137,28 @@ def _plain_warnings() -> Iterator[None]:
         yield
 
 
-def _open_session(
-    run: _Run, source: _Dataset, terms: _Terms
-) -> tuple[DavisInteractiveSession, Callable[[str], list[str]]]:
+def _open_session(args: argparse.Namespace) -> tuple[DavisInteractiveSession, Callable[[str], list[str]]]:
     """Return the session of the options, and a function from a sequence to its image paths."""
     from segjudge.interactive import DavisInteractiveSession
     from segjudge.interactive.dataset import list_files
 
     def of_option(sequence: str) -> list[str]:
-        return list_files(os.path.join(source.images, sequence), ".jpg") if source.images else []
+        return list_files(os.path.join(args.images, sequence), ".jpg") if args.images else []
 
-    if run.host:
-        key = run.user_key or os.environ.get(_USER_KEY)
+    if args.host:
+        key = args.user_key or os.environ.get(_USER_KEY)
         if not key:
             raise UsageError(f"--host needs --user-key, or the variable {_USER_KEY}")
-        return DavisInteractiveSession(run.host, key, report_save_dir=run.out, resume=run.resume), of_option
-    if not source.root:
+        return DavisInteractiveSession(args.host, key, report_save_dir=args.out, resume=args.resume), of_option
+    if not args.root:
         raise UsageError("give --root, or --host for a session on a server")
-    terms.check()
-    dataset = source.open()
+    _check_terms(args)
+    dataset = _open_dataset(args)
     session = DavisInteractiveSession(
-        subset=source.subset, max_time=terms.max_time, max_nb_interactions=terms.max_nb_interactions,
-        metric_to_optimize=terms.metric, report_save_dir=run.out, resume=run.resume, dataset=dataset,
+        subset=args.subset, max_time=args.max_time, max_nb_interactions=args.max_nb_interactions,
+        metric_to_optimize=args.metric, report_save_dir=args.out, resume=args.resume, dataset=dataset,
     )  # fmt: skip
-    return session, of_option if source.images and not source.layout else dataset.image_paths
+    return session, of_option if args.images and not args.layout else dataset.image_paths
 
 
 def _print_summary(session: DavisInteractiveSession, summary: Summary) -> None:
@@ -233,8 +197,7 @@ def _load_model(name: str) -> Model:
 def _plot(args: argparse.Namespace) -> int:
     from segjudge.interactive.runs import plot, read_run
 
-    source = read_options(_Dataset, args)
-    samples = _count_objects(source.open(), source.subset) if source.root else None
+    samples = _count_objects(_open_dataset(args), args.subset) if args.root else None
     runs = [read_run(report, samples) for report in args.reports]
     for run in runs:
         if not run.complete:

@@ -8,7 +8,6 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from segjudge.system.errors import UsageError
@@ -23,7 +22,6 @@ from .shared import (
     add_bundle_options,
     choose_bundle,
     listen,
-    read_options,
     say,
     seconds,
 )
@@ -46,28 +44,6 @@ _PORT_HELP = f"the port to listen on (default: {_PORT}; 0: any free port)"
 _DAILY, _SCORING, _SERVER = "daily", "scoring", "server"
 
 
-@dataclass(frozen=True)
-class _Options:
-    """The options of a rehearsal: its data, its users and its workers."""
-
-    bundle: str
-    path: str
-    event: str
-    port: int
-    data: str | None
-    workers: int
-    requests_per_minute: int
-    visibility: float
-    seed_demo: bool
-    agents: str | None
-    hosts: list[str]
-    require_sandbox: bool
-    date: str | None
-    reset: bool
-    python: str | None
-    seconds: float
-
-
 def _run(args: argparse.Namespace) -> int:
     import threading
 
@@ -79,30 +55,30 @@ def _run(args: argparse.Namespace) -> int:
 
     _on_signals(leave)
     try:
-        _rehearse(read_options(_Options, args))
+        _rehearse(args)
     except Exception:
         if not stopped.is_set():  # or it failed because it was stopped
             raise
     return DONE
 
 
-def _rehearse(options: _Options) -> None:
-    if not options.event:
-        _rehearse_bundle(options, choose_bundle(options.bundle, options.path))
+def _rehearse(args: argparse.Namespace) -> None:
+    if not args.event:
+        _rehearse_bundle(args, choose_bundle(args.bundle, args.path))
         return
     from segjudge.archive.event import BUNDLE, open_event
     from segjudge.platforms.evalai.bundle.bundle_source import find_bundle
 
-    if options.bundle or options.path:
+    if args.bundle or args.path:
         raise UsageError("--import: the archive has a bundle of its own; name no other one")
-    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, open_event(options.event) as event:
+    with tempfile.TemporaryDirectory(prefix="segjudge-") as folder, open_event(args.event) as event:
         if event.info.platform != "evalai":
-            raise UsageError(f"{options.event}: is of {event.info.platform}; a rehearsal imports challenges of EvalAI")
+            raise UsageError(f"{args.event}: is of {event.info.platform}; a rehearsal imports challenges of EvalAI")
         event.copy_folder(BUNDLE, folder)
-        _rehearse_bundle(options, find_bundle(folder), event)
+        _rehearse_bundle(args, find_bundle(folder), event)
 
 
-def _rehearse_bundle(options: _Options, source: BundleSource, event: Event | None = None) -> None:
+def _rehearse_bundle(args: argparse.Namespace, source: BundleSource, event: Event | None = None) -> None:
     from segjudge.platforms.evalai.bundle.agreed_splits import check_splits_of
     from segjudge.platforms.evalai.bundle.agreement import check_agreement
     from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
@@ -113,20 +89,20 @@ def _rehearse_bundle(options: _Options, source: BundleSource, event: Event | Non
     from segjudge.server.services import Services
     from segjudge.server.workers import Workers
 
-    clock = _choose_clock(options.date)
+    clock = _choose_clock(args.date)
     check_splits_of(source)  # our scorers' files are shown unchanged
     root = source.root
-    scorer = _start_scorer(options, root)
-    table = read_table(options.agents, sandbox=options.require_sandbox) if options.agents else None
-    folder = os.path.abspath(options.data or os.path.join("" if event else root, ".segjudge", "rehearsal"))
-    port = listen(LOOPBACK, options.port)
+    scorer = _start_scorer(args, root)
+    table = read_table(args.agents, sandbox=args.require_sandbox) if args.agents else None
+    folder = os.path.abspath(args.data or os.path.join("" if event else root, ".segjudge", "rehearsal"))
+    port = listen(LOOPBACK, args.port)
     # Private data: tokens, truths, submissions.
     os.umask(0o077)
-    if options.reset:
+    if args.reset:
         first_run.reset(folder)
     with first_run.lock_folder(folder):
-        hosts = {first_run.HOST_NAME, *(name for names in options.hosts for name in names.split(",") if name)}
-        services = Services(folder, options.visibility, hosts, clock)
+        hosts = {first_run.HOST_NAME, *(name for names in args.hosts for name in names.split(",") if name)}
+        services = Services(folder, args.visibility, hosts, clock)
         services.files.sweep()
         _introduce(first_run.create_people(services, hosts))
         with tempfile.TemporaryDirectory(prefix="segjudge-") as temporary:
@@ -136,13 +112,13 @@ def _rehearse_bundle(options: _Options, source: BundleSource, event: Event | Non
             with Bundle(bundle) as opened:
                 for problem in check_agreement(opened):
                     say(str(problem))
-        workers = Workers(services, scorer, options.workers)
-        sample_count = first_run.send_samples(services, challenge, root) if options.seed_demo else 0
+        workers = Workers(services, scorer, args.workers)
+        sample_count = first_run.send_samples(services, challenge, root) if args.seed_demo else 0
         imported_count = import_event(services, event, challenge) if event else 0
         address = f"http://{LOOPBACK}:{port.getsockname()[1]}"
         _print_challenge(services, address, challenge, new=new)
         print(
-            _describe_workers(scorer, workers, options.workers)
+            _describe_workers(scorer, workers, args.workers)
             + (f"Sent {sample_count} sample submissions.\n" if sample_count else "")
             + (f"Imported {imported_count} submissions.\n" if imported_count else "")
         )
@@ -150,7 +126,7 @@ def _rehearse_bundle(options: _Options, source: BundleSource, event: Event | Non
         print(f"The rehearsal runs at {address} until you press Ctrl-C; {ending}", flush=True)
         agents = _open_agents(services, table, address)
         background = (workers, services.report_pages, *((agents,) if agents else ()))
-        _serve(services, options.requests_per_minute, port, background)
+        _serve(services, args.requests_per_minute, port, background)
 
 
 def _serve(services: Services, requests_per_minute: int, port: socket.socket, background: Sequence[Background]) -> None:
@@ -208,13 +184,13 @@ def _choose_clock(date: str | None) -> Callable[[], float]:
     return lambda: beginning + time.monotonic()
 
 
-def _start_scorer(options: _Options, root: str) -> JobScorer:
+def _start_scorer(args: argparse.Namespace, root: str) -> JobScorer:
     """Return the scorer that plays the worker, after checking its interpreter."""
     from segjudge.platforms.evalai.hosted_worker.interpreter import Interpreter
     from segjudge.server.workers import JobScorer
 
-    python = Interpreter.for_worker(options.python, root)
-    return JobScorer(python, options.seconds, python.find_sandbox(required=options.require_sandbox))
+    python = Interpreter.for_worker(args.python, root)
+    return JobScorer(python, args.seconds, python.find_sandbox(required=args.require_sandbox))
 
 
 def _build_bundle(source: BundleSource, folder: str) -> tuple[str, str]:

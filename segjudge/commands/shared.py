@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TextIO, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from segjudge.system.options import whole_number
 from segjudge.system.python310 import Self
@@ -30,22 +30,15 @@ DONE, THEIRS, USAGE, OURS = 0, 1, 2, 3
 #: --strict.
 TAKEN = 4
 
-_Options = TypeVar("_Options")
-
 
 class Command(NamedTuple):
     """A command: its options, its function, its example."""
 
     add_options: Callable[[CommandParser], object]
-    #: Returns the exit code. Only this function gets the namespace.
+    #: Returns the exit code. Only its module gets the namespace.
     run: Callable[[argparse.Namespace], int]
     #: The line that begins the command's help, as a user types it.
     example: str = ""
-
-
-def read_options(options: type[_Options], args: argparse.Namespace) -> _Options:
-    """Return an options object filled from arguments."""
-    return options(**{name: getattr(args, name) for name in options.__annotations__})
 
 
 # ── the groups of a command's help ──────────────────────────────────────────
