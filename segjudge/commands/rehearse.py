@@ -133,7 +133,7 @@ def _serve(services: Services, requests_per_minute: int, port: socket.socket, ba
     """Serve until a signal; then begin nothing more and return running jobs to the queue."""
     import uvicorn
 
-    from segjudge.server.server import ServerOptions, create_app, make_server_config
+    from segjudge.server.server import create_app, make_server_config
 
     def give_up() -> None:
         for loops in background:
@@ -145,8 +145,8 @@ def _serve(services: Services, requests_per_minute: int, port: socket.socket, ba
             give_up()
             super().handle_exit(sig, frame)
 
-    options = ServerOptions(requests_per_minute, lambda: server.should_exit)
-    server = Server(make_server_config(create_app(services, options)))
+    app = create_app(services, requests_per_minute, lambda: server.should_exit)
+    server = Server(make_server_config(app))
 
     def end(_number: int, _frame: object) -> None:
         give_up()

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -34,37 +33,24 @@ LOOPBACK = "127.0.0.1"
 _IDLE_SECONDS = 620
 #: The maximum seconds for a working database to answer.
 _LOOK_SECONDS = 3.0
-#: EvalAI's limit for each user.
-REQUESTS_PER_MINUTE = 60
 _NOTHING = "Nothing here"
-
-
-@dataclass(frozen=True)
-class ServerOptions:
-    """The limit of the server, and when it is about to end."""
-
-    requests_per_minute: int = REQUESTS_PER_MINUTE
-    #: Whether the server is about to stop.
-    stopping: Callable[[], bool] = lambda: False
-
-
 #: The address that monitoring requests.
 _HEALTH = "/healthz"
 
 
-def create_app(services: Services, options: ServerOptions) -> ASGIApp:
-    """Return the application that serves the API, the files and the pages."""
+def create_app(services: Services, requests_per_minute: int, stopping: Callable[[], bool] = lambda: False) -> ASGIApp:
+    """Return the application that serves the API, the files and the pages; `stopping` says if it is about to end."""
     # Otherwise, another site's page could reach us under a name of its own that points here.
     middleware = [
         Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"], www_redirect=False),
-        Middleware(_BoundedApp, stopping=options.stopping),
+        Middleware(_BoundedApp, stopping=stopping),
     ]
     routes = [*api.ROUTES, *pages.ROUTES, Route(_HEALTH, _describe_health, methods=["GET"])]
     outages = dict.fromkeys((SQLAlchemyError, BusyError, OSError, MemoryError), _report_outage)
     handlers: Any = {Refusal: _refuse, 404: _answer_unrouted, 405: _answer_unrouted, 500: _report_defect, **outages}
     application = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
     application.router.redirect_slashes = False
-    application.state.services, application.state.throttle = services, api.Throttle(options.requests_per_minute)
+    application.state.services, application.state.throttle = services, api.Throttle(requests_per_minute)
     return application
 
 

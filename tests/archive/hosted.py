@@ -22,7 +22,7 @@ from segjudge.server import first_run
 from segjudge.server.accounts import PARTICIPANT
 from segjudge.server.actions.submitting import record_participation
 from segjudge.server.models import ChallengePhase, Submission
-from segjudge.server.server import ServerOptions, create_app, make_server_config
+from segjudge.server.server import create_app, make_server_config
 from segjudge.server.services import Services
 from segjudge.server.submissions import SplitScores
 from tests.rehearsals import bundle_with, edit_phases
@@ -158,7 +158,7 @@ def served(folder: Path, bundle: Path, origin: str = "leaving") -> Iterator[Plat
     port.bind(("127.0.0.1", 0))
     address = f"http://127.0.0.1:{port.getsockname()[1]}"
     platform = Platform(services, address, services.accounts.mint_token(host, "profile")[0], challenge)
-    app = _Recorded(create_app(services, ServerOptions(10**9)), platform)
+    app = _Recorded(create_app(services, 10**9), platform)
     server = uvicorn.Server(make_server_config(app))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [port]}, daemon=True)
     thread.start()

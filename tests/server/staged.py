@@ -18,7 +18,7 @@ import requests
 
 from segjudge.platforms.evalai import client
 from segjudge.server.first_run import HOST_NAME, create_challenge, create_people
-from segjudge.server.server import ServerOptions, create_app
+from segjudge.server.server import create_app
 from segjudge.server.services import Services
 
 HOST = "127.0.0.1:8899"
@@ -58,7 +58,7 @@ class Stage:
         self._loop = opened.enter_context(asyncio.Runner())
         self.services = Services(str(self._folder / "data"), _VISIBILITY, hosts=self._hosts, clock=lambda: self.now)
         opened.callback(self.services.store.close)
-        self._app = create_app(self.services, ServerOptions(requests_per_minute=10**6))
+        self._app = create_app(self.services, 10**6)
         self.people = {
             person.username: {"password": person.password, "team": str(person.team_id), "token": person.token}
             for person in create_people(self.services, self._hosts)
