@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from segjudge.platforms.rules.fields import FLAG, HOST, LIST, TEXT, VALIDATORS, WHOLE, Field, Messages, validate
+from segjudge.platforms.rules.fields import FLAG, LIST, TEXT, VALIDATORS, WHOLE, Field, Messages, validate
 from segjudge.platforms.rules.problems import BundleProblems
 
 from .opened_competition import refusal
@@ -17,7 +18,12 @@ _NATURAL, _CHOICE, _EMAIL, _JSON = "natural number", "choice", "e-mail", "JSON"
 #: Represents an absent key.
 MISSING = object()
 _FLAGS = {"t", "y", "yes", "true", "on", "1", 1, "f", "n", "no", "false", "off", "0", 0}
-_ADDRESS = re.compile(rf"[!-?A-~]+@(?:{HOST}|\[[\d.]+\])", re.IGNORECASE)
+_USER = re.compile(
+    r"[-!#$%&'*+/=?^_`{}|~0-9A-Z]+(?:\.[-!#$%&'*+/=?^_`{}|~0-9A-Z]+)*"
+    r'|"(?:[\x01-\x08\x0b\x0c\x0e-\x1f!#-\[\]-\x7f]|\\[\x01-\x09\x0b\x0c\x0e-\x7f])*"',
+    re.IGNORECASE,
+)
+_DOMAIN = re.compile(r"(?:[A-Z0-9](?:[A-Z0-9-]{0,61}[A-Z0-9])?\.)+(?:[A-Z0-9-]{2,63}(?<!-))|localhost", re.IGNORECASE)
 #: The maximum characters of an address.
 _LONGEST_ADDRESS = 320
 #: Half of a surrogate pair, which neither UTF-8 nor the database can store.
@@ -49,8 +55,24 @@ def _validate_address(value: object, field: Field) -> Messages:
     messages, text = _validate_text(value, field), str(value).strip()
     if messages or text == "":
         return messages
-    is_address = len(text) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(text)
+    user, _, domain = text.rpartition("@")
+    is_address = len(text) <= _LONGEST_ADDRESS and _USER.fullmatch(user) and _is_domain(domain)
     return [] if is_address else [("Enter a valid email address.", "")]
+
+
+def _is_domain(domain: str) -> bool:
+    """Return whether a string is a valid domain: a name in any script, or a bracketed number."""
+    if domain.startswith("[") and domain.endswith("]"):
+        try:
+            return bool(ipaddress.ip_address(domain[1:-1]))
+        except ValueError:
+            return False
+    if _DOMAIN.fullmatch(domain):
+        return True
+    try:
+        return bool(_DOMAIN.fullmatch(domain.encode("idna").decode("ascii")))
+    except UnicodeError:
+        return False
 
 
 def _validate_json(value: object, _field: Field) -> Messages:
