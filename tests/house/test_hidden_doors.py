@@ -402,7 +402,7 @@ VISIBILITY_READERS = {
     *(
         f"{BUNDLE}/{name}.py" for name in ("agreed_splits", "agreement", "annotations", "fields", "server_state")
     ),  # compare
-    *(f"segjudge/platforms/{name}/build.py" for name in ("codabench", "grand_challenge")),  # refuse disagreements
+    f"{BUNDLE}/build.py",  # refuses disagreements for Codabench and grand-challenge
     "segjudge/platforms/evalai/boards.py",  # asks `is_visible`
     "segjudge/archive/evalai.py",  # stores it, and asks `find_unpublished` what is hidden
     *(f"segjudge/server/{name}.py" for name in ("accounts", "actions/reading", "actions/hosting")),  # ask it too
