@@ -36,7 +36,7 @@ MARKED = re.compile(r"(<!-- figures: ([\w-]+) -->\n)(.*?)(<!-- /figures -->)", r
 FIGURES: dict[str, tuple[str, str]] = {
     "sequences": ("sequences --set B", "sequences --set empty --repeat 1"),
     "instances": ("instances --images 1000", "instances --images 4 --repeat 0"),
-    "drop-in": ("drop_in --repeat 1", "drop_in --images 4 --repeat 0"),
+    "drop-in": ("drop_in", "drop_in --images 4 --repeat 0"),
     "keypoints": ("keypoints", "keypoints --images 20 --repeat 0"),
     "scans": ("scans", "scans --scans 2 --repeat 0"),
     "scans-of-points": ("scans --wrong points", "scans --scans 2 --wrong points --repeat 0"),
