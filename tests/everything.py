@@ -57,8 +57,9 @@ PART_BYTES = {"quick": 700_000, "all": 400_000}
 #: about equally long and all cores work until the end.
 SLOW_ROOMS = (
     "tests/server", "tests/house", "tests/platforms/github", "tests/interactive", "tests/masks", "tests/scoring",
-    "tests/remote", "tests/code_upload", "tests/hub", "tests/report", "tests/commands", "tests/ledger", "tests/journeys", "tests/starting", "tests/system", "tests/platforms/evalai",
-    "tests/platforms/codabench", "tests/runner", "tests/families/volumes", "tests/archive",
+    "tests/remote", "tests/code_upload", "tests/hub", "tests/report", "tests/commands", "tests/ledger", "tests/journeys",
+    "tests/starting", "tests/system", "tests/platforms/evalai", "tests/platforms/codabench", "tests/runner",
+    "tests/families/volumes", "tests/archive",
 )  # fmt: skip
 #: Options of Linux' prctl: signal a process when its parent ends; give orphaned descendants to this process.
 _SET_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36

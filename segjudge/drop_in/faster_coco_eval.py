@@ -43,14 +43,14 @@ class COCO(coco.COCO):
         with hold_output():
             super().createIndex()
         if is_set:
-            self._say("creating index...", "index created!", f"Done (t={time.time() - begun:0.2f}s)")
+            self._announce_index(time.time() - begun)
 
     def _say(self, *lines: str) -> None:
         for line in lines:
             self.print_function(line)
 
-    def _announce_index(self) -> None:
-        self._say("creating index...", "index created!", "Done (t=0.00s)")
+    def _announce_index(self, seconds: float = 0.0) -> None:
+        self._say("creating index...", "index created!", f"Done (t={seconds:0.2f}s)")
 
     def _make_empty(self) -> "COCO":
         return COCO()

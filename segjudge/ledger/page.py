@@ -76,7 +76,7 @@ def rank_board(rows: Rows, phase: PhaseRules, board: BoardRules, now: datetime.d
 
 
 class SubmissionState(NamedTuple):
-    """What became of a submission, as everybody may read it."""
+    """The outcome of a submission, as everybody may read it."""
 
     about: str
     #: A reason, which may hold names of the participant's files.
