@@ -199,7 +199,7 @@ def test_a_submission_goes_from_the_form_to_the_board(
     assert (visitor.title(), widths_of(visitor)) == ("Cats", [390, 390])
     open_tab(page, "Leaderboard")
     open_tab(page, "My submissions")
-    page.get_by_text(f"val: place 1 of 1, J&F-Mean {value:.4f}").wait_for()
+    page.get_by_text(f"Scored: val: place 1 of 1; J&F-Mean {value:.4f}").wait_for()
     page.get_by_label("Submission to withdraw").fill("1")
     page.get_by_role("button", name="Withdraw").click()
     page.get_by_text("Submission 1 was withdrawn.").wait_for()
