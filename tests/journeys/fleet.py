@@ -144,14 +144,14 @@ def remote_bundle(folder: Path) -> Path:
 
 
 def bad_day(
-    server: Rehearsal, fleet: Fleet, submissions: int, kill_every: float, *, limit: float, seed: int = 11
+    server: Rehearsal, fleet: Fleet, submissions: int, kill_every: float, *, limit: float, kills: int = 10**6
 ) -> Day:
-    """Send submissions while workers are killed; wait until each has ended; examine the outcome."""
-    day, chosen, done = Day(), random.Random(seed), threading.Event()
+    """Send submissions while workers are killed, so often at most; wait until each has ended; examine the outcome."""
+    day, chosen, done = Day(), random.Random(11), threading.Event()
     files = sorted((ROOT / "examples/sequences-dev").iterdir())
     tokens = enrol(server.data, 5)
     started = time.monotonic()
-    killer = threading.Thread(target=_kill, args=(fleet, day, chosen, kill_every, done))
+    killer = threading.Thread(target=_kill, args=(fleet, day, chosen, kill_every, kills, done))
     killer.start()
     try:
         _send(server, submissions, tokens, files)
@@ -166,8 +166,8 @@ def bad_day(
     return day
 
 
-def _kill(fleet: Fleet, day: Day, chosen: random.Random, every: float, done: threading.Event) -> None:
-    while not done.wait(chosen.uniform(0.2, 2) * every):
+def _kill(fleet: Fleet, day: Day, chosen: random.Random, every: float, most: int, done: threading.Event) -> None:
+    while day.kills < most and not done.wait(chosen.uniform(0.2, 2) * every):
         fleet.kill(chosen)
         fleet.remedy()
         day.kills += 1

@@ -24,7 +24,7 @@ def test_nothing_is_lost_or_doubled_while_workers_die_and_the_api_errs(
     server = Rehearsal(tmp_path / "data", (*options, str(bundle)), faults="5:0.05").start()
     fleet = Fleet(server, tmp_path, machines, **QUICK)
     try:
-        day = bad_day(server, fleet, 15, kill_every=1.5, limit=150)
+        day = bad_day(server, fleet, 15, kill_every=1.5, kills=30, limit=400)
     finally:
         fleet.stop()
         server.stop()
