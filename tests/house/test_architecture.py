@@ -65,6 +65,12 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@functools.cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Return all nodes of a file's syntax."""
+    return list(ast.walk(tree_of(path)))
+
+
 def statements(path: Path, *, late: bool = True, typed: bool = True) -> Iterator[ast.AST]:
     """Yield the imports of a file, with or without those inside functions, and those only for types."""
     pending = list(tree_of(path).body)
@@ -186,7 +192,7 @@ def test_the_folders_of_the_bundle_are_mounted_in_the_package() -> None:
 def test_only_the_command_line_and_progress_print() -> None:
     for path in FILES.values():
         name = path.relative_to(ROOT).as_posix()
-        calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
+        calls = [node for node in nodes_of(path) if isinstance(node, ast.Call)]
         printing = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in ("print", "exit")]
         assert not printing or name in PRINTING, name
 
@@ -197,11 +203,11 @@ def test_what_workers_print_is_ascii(package: str) -> None:
     for path in paths(package):
         docstrings = {
             id(node.body[0].value)
-            for node in ast.walk(tree_of(path))
+            for node in nodes_of(path)
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
             if node.body and isinstance(node.body[0], ast.Expr)
         }
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
                 assert node.value.isascii(), f"{path}:{node.lineno}: {node.value!a}"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from .test_architecture import tree_of
+from .test_architecture import nodes_of, tree_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (
@@ -56,7 +56,7 @@ def identifiers(path: Path) -> dict[str, int]:
 
 
 def _identifiers(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.Name):
             yield node.id, line

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.house.test_architecture import FILES, ROOT, tree_of
+from tests.house.test_architecture import FILES, ROOT, nodes_of, tree_of
 
 #: The files that put modules in place of others, because a user asks for it or because they play EvalAI's worker.
 STAND_INS = {
@@ -38,7 +38,7 @@ def _own_names() -> set[str]:
     """Return the private names that our modules define."""
     names = set[str]()
     for path in FILES.values():
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 names.add(node.name)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -52,7 +52,7 @@ def test_no_private_name_of_another_package_is_used() -> None:
     own = _own_names() | DOCUMENTED
     faults = []
     for path in FILES.values():
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             names: list[str] = []
             if isinstance(node, ast.Import):
                 names = [part for alias in node.names for part in alias.name.split(".")]
@@ -74,10 +74,11 @@ def test_no_private_name_of_another_package_is_used() -> None:
 def test_no_module_puts_another_in_place_of_one() -> None:
     faults = []
     for path in FILES.values():
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             written = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
             called = isinstance(node, ast.Attribute) and node.attr in {"clear", "pop", "setdefault", "update"}
-            if (written or called) and ast.unparse(node.value) == "sys.modules":  # type: ignore[attr-defined]
+            value = node.value if (written or called) else None  # type: ignore[attr-defined]
+            if isinstance(value, ast.Attribute) and ast.unparse(value) == "sys.modules":
                 faults.append(_name_of(path))
     assert set(faults) <= STAND_INS
 
@@ -109,10 +110,10 @@ def _list_calls(node: ast.AST) -> Iterator[ast.Call]:
         yield from _list_calls(child)
 
 
-def _foreign_names(tree: ast.Module) -> dict[str, str]:
+def _foreign_names(path: Path) -> dict[str, str]:
     """Return what a module imports from others' packages, by its name here."""
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             names |= {(alias.asname or alias.name).partition(".")[0]: alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
@@ -126,7 +127,7 @@ def test_no_import_has_effects() -> None:
         if _name_of(path) in STAND_INS:
             continue
         tree, allowed = tree_of(path), EFFECTS.get(_name_of(path), set())
-        foreign = _foreign_names(tree)
+        foreign = _foreign_names(path)
         for statement in _list_statements(tree.body):
             for call in _list_calls(statement):
                 function = ast.unparse(call.func)
