@@ -133,6 +133,7 @@ def test_names_are_nothing_but_text_in_markdown() -> None:
     assert verdict.startswith(r"- a\|b \`\@all\` \<img src=x\> \[x\](y) − \*bold\*: +")
 
 
+@pytest.mark.long
 def test_a_reader_that_leaves_early_neither_opens_the_gate_nor_keeps_files_from_being_written(tmp_path: Path) -> None:
     """As in `segjudge compare … --fail-below 0 | head -3`."""
     ours, theirs = os.pipe()

@@ -196,6 +196,7 @@ def greedy(data: Path, tmp_path: Path, code: str) -> str:
     return arena.run_static(command, str(data / "frames"), limits, 0.2, print).log
 
 
+@pytest.mark.long
 @needs_bwrap
 @pytest.mark.parametrize(
     ("code", "message"),
@@ -265,6 +266,7 @@ def static(data: Path, *command: str, more: tuple[str, ...] = ()) -> int:
     return main([*arguments, *more, "--", *command])
 
 
+@pytest.mark.long
 def test_a_static_submission_is_taken_and_scored(data: Path, tmp_path: Path, capsys: Any) -> None:
     result = tmp_path / "result.json"
     assert static(data, str(STATIC), more=("--result", str(result))) == 0
@@ -338,6 +340,7 @@ def test_no_way_leads_to_the_truth(data: Path, tmp_path: Path, capsys: Any) -> N
         among.unlink()
 
 
+@pytest.mark.long
 def test_a_writer_that_dies_leaves_nothing_half(tmp_path: Path) -> None:
     code = (
         "import os, sys, threading, time\n"

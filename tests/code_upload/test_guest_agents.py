@@ -77,6 +77,7 @@ def test_an_agent_plays_against_the_hosts_environment(server: Rehearsal) -> None
     assert "listening for 60 seconds" in log_of(server, done)
 
 
+@pytest.mark.long
 def test_an_agent_that_leaves_early_fails_with_its_log(server: Rehearsal) -> None:
     done = ended(server, "aurora/short:1")
     assert done["status"] == "failed"

@@ -17,6 +17,8 @@ from tests.builders import ROOT
 
 from . import hosts, streams
 
+#: The commands of hosts take half a minute.
+_SLOW = pytest.param("tests.commands.hosts", marks=pytest.mark.long)
 _FOLDERS = {"tests.transcript": transcript.FOLDER, "tests.commands.hosts": hosts.FOLDER}
 _NOTED = {module: read_answers(folder) for module, folder in _FOLDERS.items()}
 
@@ -36,7 +38,12 @@ def _play(module: str) -> dict[str, str]:
 
 def _list_cases(*modules: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return pytest.mark.parametrize(
-        ("module", "title"), [(module, title) for module in modules for title in _NOTED[module]]
+        ("module", "title"),
+        [
+            pytest.param(module, title, marks=_SLOW.marks if module in _SLOW.values else ())
+            for module in modules
+            for title in _NOTED[module]
+        ],
     )
 
 
@@ -45,7 +52,7 @@ def test_commands_print_and_write_what_was_noted(module: str, title: str) -> Non
     assert _play(module).get(title) == _NOTED[module][title], f"`python -m {module}` notes what is meant to be seen"
 
 
-@pytest.mark.parametrize("module", _FOLDERS)
+@pytest.mark.parametrize("module", ["tests.transcript", _SLOW])
 def test_each_case_that_is_played_was_noted(module: str) -> None:
     assert [*_play(module)] == [*_NOTED[module]]
 

@@ -63,6 +63,7 @@ def scores(site: Path, folder: Path, *arguments: str) -> dict[str, float | None]
     return values
 
 
+@pytest.mark.long
 def test_a_plug_in_is_scored_as_ours_are(site: Path, folder: Path) -> None:
     assert scores(site, folder, "score", *ON_TRUTH, "counting") == {"Error": 4 / 3, "Right": 1 / 3}
     run(site, folder, "score", *ON_TRUTH, "counting", "--csv", "tables")
@@ -77,6 +78,7 @@ def test_a_plug_in_is_scored_as_ours_are(site: Path, folder: Path) -> None:
     assert scores(site, folder, "merge", "2.part", "1.part") == {"Error": 4 / 3, "Right": 1 / 3}
 
 
+@pytest.mark.long
 def test_what_is_wrong_with_a_submission_to_it_is_a_sentence(site: Path, folder: Path) -> None:
     (folder / "some.json").write_text('{"a": 3}')
     (folder / "text.json").write_text('{"a": "three", "b": 5, "c": null}')
@@ -87,6 +89,7 @@ def test_what_is_wrong_with_a_submission_to_it_is_a_sentence(site: Path, folder:
     assert "layout does not apply to counting" in message
 
 
+@pytest.mark.long
 def test_a_plug_in_that_cannot_be_used_is_a_sentence_and_hurts_nobody(site: Path, folder: Path) -> None:
     listed = run(site, folder, "benchmarks")
     assert "\n  counting-wide " in listed

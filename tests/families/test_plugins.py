@@ -107,6 +107,7 @@ def test_another_version_than_the_pinned_one_is_said(challenge: Path, own_site: 
     assert f"warning: requirements.txt: {fault}" in checked.stdout + checked.stderr
 
 
+@pytest.mark.long
 def test_what_no_bundle_takes_of_a_plug_in_is_refused(challenge: Path, own_site: Path, tmp_path: Path) -> None:
     half = own_site / "segjudge_counting/upload"
     (half / "password.py").symlink_to("/etc/passwd")

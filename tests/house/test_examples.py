@@ -149,6 +149,7 @@ def test_the_action_scores_compares_comments_and_passes(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_action_fails_with_the_sentence_if_a_file_is_missing(tmp_path: Path) -> None:
     runner = Runner(tmp_path, **inputs(baseline="nowhere.zip"))
     runner.use_checkout()

@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 import segjudge
 from tests.builders import ROOT
 
 assert segjudge  # it draws
 
 
+@pytest.mark.long
 def test_pictures_of_the_docs_are_drawn_as_they_stand_there(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "docs/site/pictures.py"), str(tmp_path)]
     subprocess.run(command, check=True)

@@ -182,6 +182,7 @@ def test_every_family_has_the_scores_of_score(
         assert values == {label: expected[split][label] for label in values}
 
 
+@pytest.mark.long
 def test_what_is_not_accepted_has_its_reason_in_the_ledger(board: Board) -> None:
     board.change("challenge_config.yaml", "max_submissions_per_day: 10", "max_submissions_per_day: 1")
     numbers = [board.request(sample(board), team) for team in ("ben", "ben", "cay")]
@@ -310,6 +311,7 @@ def test_hidden_scores_are_never_in_public_data_sets(way: str, board: Board, cap
         assert repr(values[0]) in board.hub.read(RESULTS, "page/val-val.csv").decode()
 
 
+@pytest.mark.long
 def test_an_incident_has_a_number_and_its_log_is_private(board: Board) -> None:
     (board.challenge / "annotations/val.zip").write_bytes(b"SECRET of the truth")
     board.push()
@@ -320,6 +322,7 @@ def test_an_incident_has_a_number_and_its_log_is_private(board: Board) -> None:
     assert b"val.zip" in board.hub.read(PRIVATE, f"incidents/{number}.1.{incident}.log")
 
 
+@pytest.mark.long
 def test_a_missing_token_or_board_is_a_sentence(board: Board) -> None:
     board.token = ""
     process = board.start("--once")

@@ -70,6 +70,7 @@ def test_writers_at_the_same_time_lose_nothing(hub: PlayedHub) -> None:
     assert sorted(rows.values()) == sorted(f"{writer}.{index}".encode() for writer in range(4) for index in range(5))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_hub_in_trouble_at_each_call_gets_one_commit(fault: str, hub: PlayedHub) -> None:
     hub.first_fault = FAULTS[fault]

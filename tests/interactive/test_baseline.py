@@ -22,6 +22,7 @@ J_OF_BASELINE = [
 ]
 
 
+@pytest.mark.long
 def test_the_baseline_finds_what_it_found(tmp_path: Path) -> None:
     """J of each object in each frame equals the noted value to the digits that all machines share."""
     write_root(tmp_path)

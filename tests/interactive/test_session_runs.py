@@ -71,6 +71,7 @@ def test_a_run_plays_all_interactions_and_reports_its_progress(runner: MethodRun
     assert summary == summary_of("J_AND_F", 0.3627, 0.4836, [2.5, 5, 5], [0.4836] * 3)
 
 
+@pytest.mark.long
 def test_a_method_that_is_too_slow_goes_on_with_the_next_sample(runner: MethodRunner) -> None:
     def dawdle(*, sequence: str, new_sequence: bool, **more: Any) -> Any:
         runner.clock.now += 1000 * (sequence == "box" and new_sequence)
@@ -100,6 +101,7 @@ def test_a_method_that_fails_is_named_with_its_interaction(method: Any, cause: s
     assert f"{type(error.__cause__).__name__}: {error.__cause__}" == cause
 
 
+@pytest.mark.long
 def test_runs_are_drawn_on_a_page(runner: MethodRunner) -> None:
     mine, second = runner.keep("mine", "val", steps=True), runner.keep("second", "mine")
     ran = [runs.read_run(f"mine={mine}"), runs.read_run(second)]

@@ -161,6 +161,7 @@ def test_a_phase_has_its_name_and_dates(bench: Bench) -> None:
 # ── several writers, and killed ones ────────────────────────────────────────
 
 
+@pytest.mark.long
 def test_no_row_is_lost_when_writers_meet(bench: Bench) -> None:
     def run(start: int) -> None:
         ledger = bench.ledger(make_rules(limits={}))

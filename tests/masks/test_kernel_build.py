@@ -37,6 +37,7 @@ def script_of(bundle: str, folder: Path) -> list[str]:
 # ── on this machine ─────────────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("setting", "is_warned"), [("damaged.so", True), ("off", False)])
 def test_score_warns_of_a_kernel_that_cannot_be_used(setting: str, is_warned: bool, tmp_path: Path) -> None:
     for name in ("damaged.so", "damaged.so.sha256"):
@@ -166,7 +167,7 @@ def test_the_worker_scores_alike_with_a_kernel_and_with_a_damaged_one(
 @pytest.mark.long
 @needs_compiler
 def test_the_sanitizers_find_nothing() -> None:
-    command = [sys.executable, "-m", "tests.fuzz_kernel", "--inputs", "4000"]
+    command = [sys.executable, "-m", "tests.fuzz_kernel", "--inputs", "1000"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert "no finding" in done.stdout

@@ -113,6 +113,7 @@ def test_the_hosted_form_gets_the_annotations_of_the_worker(
     assert shown == "[{'Accuracy': 0.5, 'Coverage': 0.5}]"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -253,6 +253,7 @@ def test_no_line_of_an_operators_log_shows_a_password_or_a_signature(form: str, 
     assert "signature" not in line
 
 
+@pytest.mark.long
 def test_what_a_remote_challenge_cannot_show_is_not_made(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     assert cli.main(["new", str(folder), "--protocol", "davis2017", "--truth", TRUTH]) == 0

@@ -37,6 +37,7 @@ def browser() -> Iterator[Any]:
 # ── what a page shows of it ─────────────────────────────────────────────────
 
 
+@pytest.mark.long
 @needs_chromium
 def test_sliders_match_by_another_overlap_and_drop_low_scores(browser: Any, tmp_path: Path) -> None:
     page_path = tmp_path / "page.html"

@@ -106,6 +106,7 @@ def with_phase(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> Phase:
     return phase
 
 
+@pytest.mark.long
 def test_a_folder_that_is_deleted_after_it_was_loaded_does_no_harm(tmp_path: Path) -> None:
     """EvalAI's own worker deletes the folders of other workers that use its temporary folder."""
     folder = tmp_path / "challenge_data" / "challenge_1"

@@ -29,6 +29,7 @@ PYTHONS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("python", PYTHONS)
 def test_samples_score_in_the_extracted_bundle_as_here(python: str, tmp_path: Path) -> None:
     bundle = build(str(ROOT), str(tmp_path / "challenge_config.zip")).path

@@ -241,6 +241,7 @@ def test_a_host_reads_all_reports(reported: Stage) -> None:
         assert any("/report" in address for address in find(shown, answers))
 
 
+@pytest.mark.long
 def test_a_split_that_only_the_script_has_closes_its_reports(reported: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     def make(order: PageOrder, _team: int) -> ProgramAnswer:
         answer = make_at_once(reported, order)

@@ -151,6 +151,7 @@ def test_a_script_gets_no_environment_no_descriptor_and_no_folder_of_ours(
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["server", "open_server"])
 def test_a_flood_of_words_fills_no_disk(request: pytest.FixtureRequest, kind: str) -> None:
     server = request.getfixturevalue(kind)
@@ -183,6 +184,7 @@ def test_a_folder_is_noted_before_it_exists() -> None:
     assert not os.path.exists(folder.path)
 
 
+@pytest.mark.long
 @needs_bwrap
 @pytest.mark.parametrize(
     ("code", "message"),

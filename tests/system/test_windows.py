@@ -72,6 +72,7 @@ def test_what_scores_without_fork_says_that_nothing_is_limited(folders: tuple[Pa
     assert (windows / "python.err").read_text() == sentence + (linux / "python.err").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(UNIX))
 def test_a_command_that_needs_fork_says_so_in_one_sentence(name: str, forking: tuple[Path, Path]) -> None:
     assert (forking[1] / f"{name}.out").read_text() == "exit code 2\n"

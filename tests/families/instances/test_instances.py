@@ -108,6 +108,7 @@ def ours(truth: Any, prediction: Any, protocol: Any, folder: Path) -> tuple[Any,
     return counted.rank_detections().curves(EVERY_PAIR), counted.compute().warnings
 
 
+@pytest.mark.long
 @examples(150)
 @given(
     seed=st.integers(0, 2**32 - 1),

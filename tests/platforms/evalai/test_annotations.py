@@ -86,6 +86,7 @@ def test_the_first_masks_are_read_at_once(tmp_path: Path) -> None:
     assert "annotation file: dev/" in problem.fault
 
 
+@pytest.mark.long
 def test_masks_that_are_damaged_are_found_where_all_are_read(bundle: Path, tmp_path: Path) -> None:
     files = {**read_files(bundle), "annotations/sequences-dev.zip": with_damaged_masks(PACKED, -1)}
     path = write_files(tmp_path / "bundle.zip", files)

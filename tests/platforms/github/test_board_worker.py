@@ -102,6 +102,7 @@ def test_the_workflows_step_scores_an_issue_and_its_repetition_changes_nothing(
     assert github.issues[number]["state"] == "closed"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_has_the_scores_of_score(
     family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -201,6 +202,7 @@ def test_a_link_must_have_the_bytes_that_were_announced(github: PlayedGitHub, ch
     assert f"has the SHA-256 {hashlib.sha256(data).hexdigest()}, not {'0' * 64}" in github.answers(wrong)[0]
 
 
+@pytest.mark.long
 def test_a_comment_of_somebody_else_is_no_answer(github: PlayedGitHub, challenge: Path) -> None:
     number = github.submit(sample(challenge))
     forged = "<!-- segjudge 1 run 1 -->\nYou won."
@@ -245,6 +247,7 @@ def test_two_runs_at_once_score_each_submission_once(github: PlayedGitHub, chall
     assert len(github.read("page/val-val.csv").splitlines()) == 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", ["Claim submission 1", "Result of submission 1"])
 def test_a_killed_run_is_continued(moment: str, github: PlayedGitHub, challenge: Path) -> None:
     number = github.submit(sample(challenge))
@@ -269,6 +272,7 @@ FAULTS: dict[str, Fault] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_server_in_trouble_at_each_call_gets_one_comment(fault: str, github: PlayedGitHub, challenge: Path) -> None:
     number = github.submit(sample(challenge))
@@ -331,6 +335,7 @@ def test_hidden_scores_reach_no_door(
         assert repr(values[0]) in github.read("page/val-val.csv")
 
 
+@pytest.mark.long
 def test_an_incident_has_a_number_and_its_log_is_private(github: PlayedGitHub, challenge: Path) -> None:
     (github.private / "annotations/val.zip").write_bytes(b"SECRET of the truth")
     github.push_private()

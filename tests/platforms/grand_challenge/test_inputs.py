@@ -107,6 +107,7 @@ def test_every_kind_of_submission_scores_as_the_platform_mounts_it(name: str, tm
     assert evaluation.score(partial(evaluations.run_jobs, outputs=outputs)) == evaluation.expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", examples("JSON mounts"))
 def test_json_may_come_plain_gzipped_or_in_an_archive(name: str, tmp_path: Path) -> None:
     evaluation = make_evaluation(name, tmp_path)

@@ -96,6 +96,7 @@ def test_a_push_replaces_the_files_of_an_earlier_one_and_no_others(
     assert json.loads(hub.read(REPOSITORY, "space.json", "space"))["rules"]["phases"][0]["reveal"] == "2099-01-01"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_push_gets_through_while_the_hub_is_in_trouble(hub: PlayedHub, challenge: Path, fault: str) -> None:
     hub.first_fault = FAULTS[fault]
@@ -173,6 +174,7 @@ def test_a_board_of_an_ended_event_becomes_a_static_space(hub: PlayedHub, challe
     assert b"\nsdk: static\n" in hub.read(REPOSITORY, "README.md", "space")
 
 
+@pytest.mark.long
 def test_each_submission_starts_a_job_that_scores_it(
     hub: PlayedHub, challenge: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
