@@ -22,7 +22,7 @@ from tests.scoring.shares import NAMES, write_files
 SLOW = {"hostile": "coco", "python39": "davis2017"}
 SAMPLES = examples("sharing")
 #: The promises that every protocol is tried for; its row cannot change others.
-EVERYWHERE = ("rules", "archives", "hidden")
+EVERYWHERE = ("rules", "hidden")
 #: Tests that need no arrays; `test_memory.py` of each family's folder has the others.
 PROMISES = [name for name in CHECKS if name != "memory"]
 #: The protocols whose results are samples of the demo, whose masks are moved to the right.

@@ -166,7 +166,7 @@ def test_the_command_scores_a_request_and_its_repetition_changes_nothing(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", list(FAMILIES)[::3])  # GitHub's board scores all
 def test_every_family_has_the_scores_of_score(
     family: str, hub: PlayedHub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
