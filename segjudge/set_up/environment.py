@@ -76,19 +76,6 @@ class _CheckoutFinder:
 sys.meta_path.append(_CheckoutFinder)
 """
 
-#: pip's settings, and the variables that tell uv the same; uv's own settings come first.
-_PIP_SETTINGS = {
-    "index-url": "UV_DEFAULT_INDEX",
-    "extra-index-url": "UV_INDEX",
-    "find-links": "UV_FIND_LINKS",
-    "trusted-host": "UV_INSECURE_HOST",
-    "timeout": "UV_HTTP_TIMEOUT",
-    "default-timeout": "UV_HTTP_TIMEOUT",
-    "retries": "UV_HTTP_RETRIES",
-    "cert": "SSL_CERT_FILE",
-    "client-cert": "SSL_CLIENT_CERT",
-    "proxy": "ALL_PROXY",
-}
 #: Variables that would make pip or uv install elsewhere, or for another Python.
 _EXCLUDED = (
     "PYTHONHOME", "PYTHONPATH", "PIP_TARGET", "PIP_PREFIX", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_NO_EDITABLE",
@@ -291,13 +278,15 @@ def _remove(folder: str) -> bool:
     return True
 
 
-# ── uv, with what pip is configured to: uv itself reads nothing of pip's ─────
+# ── uv ───────────────────────────────────────────────────────────────────────
 
 
 class _Installer:
     """uv: the user's, else one that pip fetches into a folder."""
 
     def __init__(self, folder: str, locks: tuple[int, ...]) -> None:
+        import ssl  # only installations need it; it would add a tenth to every start
+
         self._locks = locks
         self.python = os.path.realpath(sys.executable)
         self._variables = {name: value for name, value in os.environ.items() if name not in _EXCLUDED}
@@ -308,9 +297,8 @@ class _Installer:
         if not os.path.isdir(cache) or not os.access(cache, os.W_OK):
             self._variables.setdefault("UV_CACHE_DIR", os.path.join(os.path.dirname(folder), "cache"))
         self._uv = ""
-        pip = [self.python, "-I", "-m", "pip"]
-        if not _prints(*pip, "--version"):
-            pip = []
+        if any(ssl.get_default_verify_paths()[:2]):  # the system's certificates, which pip trusts as well
+            self._variables |= {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}
         own_uv, lock = f"{folder}/bin/uv", os.path.join(CHECKOUT, _LOCKS, "uv.txt")
         with open(lock, encoding="utf-8") as lines:
             version = lines.readline().split()[0].replace("==", " ")
@@ -319,25 +307,21 @@ class _Installer:
         elif f"{_prints(own_uv, '--version')} ".startswith(f"{version} "):
             self._uv = own_uv
         else:
-            if not pip:
+            pip = [self.python, "-I", "-m", "pip"]
+            if not _prints(*pip, "--version"):
                 raise SetUpError(f"{self.python} has no pip. Install uv or pip (on Debian, apt install python3-pip)")
             say("Downloading uv, which installs the packages…")
             self.run([*pip, "install", "--quiet", "--upgrade", "--target", folder, "--require-hashes", "-r", lock])
             self._uv = own_uv
         self._locks = locks[:1]
-        settings = _pip_settings(pip)
-        self._variables |= _uv_settings(settings, self._variables)
-        self._options = ["--no-index"] if settings.get("no-index", "").lower() in {"1", "true", "yes", "on"} else []
 
     def make(self, folder: str, python: str) -> None:
         managed = [] if os.sep in python else ["--managed-python"]
-        options = ["--quiet", *self._options, *managed]
-        self.run([self._uv, "venv", *options, "--python", python, folder])
+        self.run([self._uv, "venv", "--quiet", *managed, "--python", python, folder])
 
     def install(self, folder: str, arguments: list[str]) -> None:
         """Install packages into an environment, with bytecode if later starts may not write it."""
         options = ["--compile-bytecode"] if os.environ.get("PYTHONDONTWRITEBYTECODE") else []
-        options += self._options
         self.run([self._uv, "pip", "install", "--python", f"{folder}/bin/python", *options, *arguments])
 
     def run(self, command: list[str]) -> None:
@@ -368,9 +352,7 @@ class _Installer:
             if "No space left on device" in text:
                 why = "the disk is full. Free some space and run it again"
             elif re.search(_UNREACHED, text):
-                why = (
-                    "the package index cannot be reached. Connect this machine, or set PIP_INDEX_URL, and run it again"
-                )
+                why = "the package index cannot be reached. Connect this machine, or set UV_DEFAULT_INDEX to a mirror"
             raise SetUpError(f"the packages could not be installed: {why}")
 
 
@@ -384,38 +366,6 @@ def _worker_python() -> str:
         if path and _prints(path, "-I", "-c", code):
             return path
     return "3.9"
-
-
-def _pip_settings(pip: list[str]) -> dict[str, str]:
-    """Return pip's configuration: its files, overridden by `install`'s sections, overridden by variables."""
-    settings: dict[str, dict[str, str]] = {"global": {}, "install": {}}
-    for line in _prints(*pip, "config", "list").splitlines() if pip else ():
-        section, _, setting = line.partition(".")
-        name, _, value = setting.partition("=")
-        unquoted = re.sub(r"\\(.)", lambda match: {"n": " "}.get(match[1], match[1]), value[1:-1])  # from Python's form
-        settings.setdefault(section, {})[name] = unquoted
-    variables = {
-        name.removeprefix("PIP_").lower().replace("_", "-"): value
-        for name, value in os.environ.items()
-        if name.startswith("PIP_")
-    }
-    return {**settings["global"], **settings["install"], **variables}
-
-
-def _uv_settings(settings: dict[str, str], variables: dict[str, str]) -> dict[str, str]:
-    """Return the variables that give uv pip's configuration."""
-    import ssl  # only installations need it; it would add a tenth to every start
-
-    result = {}
-    for name, variable in _PIP_SETTINGS.items():
-        value = settings.get(name, "").strip()
-        if value and not variables.get(variable):
-            result[variable] = (",".join if variable == "UV_FIND_LINKS" else " ".join)(value.split())
-    if any(ssl.get_default_verify_paths()[:2]):  # the system's certificates, which pip trusts as well
-        result |= {"UV_SYSTEM_CERTS": "true", "UV_NATIVE_TLS": "true"}
-    if "UV_INDEX" in result:  # pip searches all of them for the best version
-        result["UV_INDEX_STRATEGY"] = "unsafe-best-match"
-    return result
 
 
 def _prints(*command: str) -> str:

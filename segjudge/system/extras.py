@@ -11,7 +11,7 @@ import re
 import shlex
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from . import IMPORT_ROOT
 from .errors import UsageError
@@ -57,37 +57,20 @@ def make_error(extra: str, subject: str, module: str, command: str = "") -> Miss
 
 
 def install_line(extra: str, command: str = "") -> str:
-    """Return the command that installs an extra for this installation: run.sh, pip, pipx or uv."""
+    """Return the command that installs an extra for this installation: run.sh, pip or uv."""
     if command and os.path.exists(script := os.path.join(IMPORT_ROOT, "run.sh")):
         return f"{format_script_path(script)} {command}"
-    installation = _read_installation()
-    if os.path.exists(os.path.join(sys.prefix, "pipx_metadata.json")):
-        tool = _Installer("pipx install --force", f"pipx inject {_PROJECT}")
-    elif os.path.exists(os.path.join(sys.prefix, "uv-receipt.toml")):
-        tool = _Installer("uv tool install", f"uv pip install --python {_quote_plain(sys.executable)}")
-    elif not _is_installed("pip"):
-        tool = _Installer(*[f"uv pip install --python {_quote_plain(sys.executable)}"] * 2)
-    else:
-        tool = _Installer(*[_find_pip()] * 2)
-    source = _find_source(installation, extra)
-    if not source:
-        return f"{tool.packages} {shlex.join(list_packages(extra))}"
-    return f"{tool.project} {source}"
+    tool = _find_installer()
+    source = _find_source(_read_installation(), extra)
+    return f"{tool} {source or shlex.join(list_packages(extra))}"
 
 
-class _Installer(NamedTuple):
-    """The command of an installer."""
-
-    project: str
-    """For this project, with an extra."""
-    packages: str
-    """For packages beside it."""
-
-
-def _find_pip() -> str:
-    """Return the command of this environment's pip, by name if that finds it."""
+def _find_installer() -> str:
+    """Return the command that installs here: uv's without pip, else pip's, by name if that finds it."""
     import shutil
 
+    if not _is_installed("pip"):
+        return f"uv pip install --python {_quote_plain(sys.executable)}"
     path = shutil.which("pip")
     is_ours = path and os.path.dirname(path) == os.path.dirname(sys.executable)
     return "pip install" if is_ours else f"{_quote_plain(sys.executable)} -m pip install"

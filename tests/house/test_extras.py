@@ -120,12 +120,10 @@ def test_pip_is_called_by_its_python_when_path_finds_another(environment, monkey
     assert install_line("host") == f'{sys.executable} -m pip install "segjudge[host]"'
 
 
-def test_pipx_and_uv_are_told_in_their_own_words(environment, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_uv_installs_where_there_is_no_pip(environment, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     installed_from(monkeypatch, {})
-    (environment / "uv-receipt.toml").touch()
-    assert install_line("host") == 'uv tool install "segjudge[host]"'
-    (environment / "pipx_metadata.json").touch()
-    assert install_line("host") == 'pipx install --force "segjudge[host]"'
+    monkeypatch.setattr(extras, "_is_installed", lambda module: module != "pip")
+    assert install_line("host") == f'uv pip install --python {sys.executable} "segjudge[host]"'
 
 
 def test_a_checkout_names_run_sh_for_commands(environment, monkeypatch, tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -140,6 +140,8 @@ class Checkout:
             "PIP_CONFIG_FILE": os.devnull,
             "PIP_NO_INDEX": "1",
             "PIP_FIND_LINKS": str(self.wheels),
+            "UV_NO_INDEX": "1",
+            "UV_FIND_LINKS": str(self.wheels),
             "PATH": os.pathsep.join([str(self.programs), os.environ["PATH"]]),
             **settings,
         }
@@ -317,7 +319,12 @@ def test_stopped_while_it_installs_it_leaves_nothing(fresh: Checkout, number: in
 def test_without_a_network_it_says_so_and_leaves_what_was_there(made: Checkout) -> None:
     before = made.current()
     text = (made.folder / "pyproject.toml").read_text()
-    offline = {"PIP_NO_INDEX": "", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "1"}
+    offline = {
+        "UV_NO_INDEX": "",
+        "UV_FIND_LINKS": "",
+        "UV_DEFAULT_INDEX": "http://127.0.0.1:9/",
+        "UV_HTTP_RETRIES": "1",
+    }
     try:
         made.change()
         output = made.run(expected=3, **offline)
