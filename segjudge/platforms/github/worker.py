@@ -173,13 +173,16 @@ class _IssueQueue(Queue):
 
     def report(self, ledger: Ledger) -> Iterator[str]:
         rows, now = ledger.rows, ledger.now()
-        boards = rank_boards(rows, ledger.rules, now)
+        runs = dict[int, int]()
         for issue in self._issues.list_open():
             number = int(issue["number"])
             run, _ = (number in rows.entries and rows.last_outcome(number)) or (0, None)
             if run or rows.is_removed(number):
-                state = describe_state(rows, ledger.rules, boards, number, now)
-                yield from self._answer(number, f"run {run}", _format(state))
+                runs[number] = run
+        boards = rank_boards(rows, ledger.rules, now) if runs else {}
+        for number, run in runs.items():
+            state = describe_state(rows, ledger.rules, boards, number, now)
+            yield from self._answer(number, f"run {run}", _format(state))
 
     def _answer(self, number: int, occasion: str, text: str) -> Iterator[str]:
         """Write the comment of an issue, once for each occasion, and close the issue."""
