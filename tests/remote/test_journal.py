@@ -100,6 +100,15 @@ def test_a_scorer_that_outlives_its_worker_still_has_it_in_hand(journal: Journal
     assert waited(lambda: journal.take_due() is not None)
 
 
+@pytest.mark.parametrize(("end", "repeats"), [("finished", True), ("given up", False)])
+def test_a_result_that_was_given_up_is_not_scored_again(journal: Journal, end: str, repeats: bool) -> None:
+    job = journal.claim(1, "", 7)
+    assert job is not None
+    journal.finish(job, end)
+    journal.drop(job)
+    assert (journal.claim(1, "", 7, again=True) is not None) is repeats
+
+
 # ── a bad disk, a bad clock, a bad neighbour ────────────────────────────────
 
 
