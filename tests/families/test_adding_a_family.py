@@ -37,6 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "empty": "",
         TAKEN: "",
         "thief": rows.format("coco"),
+        "squatter": "from ..base.family import Family\nFAMILY = Family('saliency', {}, (), ('cellpose',))\n",
         "wide": rows.format("counting-wide"),
         "engineless": "from ..base.family import Family\n"
         "from ..counting.protocols import CountingProtocol\n"
@@ -106,6 +107,7 @@ def test_a_plug_in_that_cannot_be_used_is_a_sentence_and_hurts_nobody(site: Path
         "broken 1.0 (broken = segjudge_broken) cannot be used: ModuleNotFoundError: No module named 'nowhere'",
         "exits 1.0 (exits = segjudge_exits) cannot be used: SystemExit: ",
         f"{TAKEN} 1.0 ({TAKEN} = segjudge_{TAKEN}) cannot be used: {taken}",
+        "squatter 1.0 (squatter = segjudge_squatter) cannot be used: these names are already taken: a family saliency, a layout cellpose",
         "empty 1.0 (empty = segjudge_empty) cannot be used: it has neither FAMILY nor PROTOCOLS",
         "thief 1.0 (thief = segjudge_thief) cannot be used: these names are already taken: a protocol coco",
     ]

@@ -97,8 +97,9 @@ def _leave_out_plugins(script: bytes) -> bytes:
 def test_another_version_than_the_pinned_one_is_said(challenge: Path, own_site: Path, tmp_path: Path) -> None:
     (own_site / "segjudge_counting-1.0.dist-info").rename(own_site / "segjudge_counting-2.0.dist-info")
     metadata = own_site / "segjudge_counting-2.0.dist-info/METADATA"
-    metadata.write_text(metadata.read_text().replace("Version: 1.0", "Version: 2.0"))
-    fault = "names segjudge-counting 1.0, but the installed 2.0 is used"
+    text = metadata.read_text().replace("Version: 1.0", "Version: 2.0")
+    metadata.write_text(text.replace("Name: segjudge-counting", "Name: Segjudge_Counting"))
+    fault = "names Segjudge_Counting 1.0, but the installed 2.0 is used"
     built = run_process(own_site, tmp_path, "build", "--bundle", str(challenge), "--out", "new.zip")
     assert (
         f"warning: requirements.txt {fault}. Install the named version: pip install -r requirements.txt" in built.stderr
