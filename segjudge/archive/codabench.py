@@ -16,17 +16,7 @@ from segjudge.platforms.evalai.rows import is_number, parse_key
 
 from .codalab import find_missing_files
 from .collecting import Collector, ending_of_address, list_rows
-from .event import (
-    BUNDLE,
-    RESULT,
-    EventBoard,
-    EventRow,
-    EventSubmission,
-    EventTeam,
-    EventWriter,
-    Exported,
-    file_path,
-)
+from .event import BUNDLE, RESULT, EventBoard, EventRow, EventSubmission, EventTeam, EventWriter, Exported, file_path
 
 #: The seconds between two looks for a new dump, and the looks before giving up: the site's worker has ten minutes.
 _LOOK, _LOOKS = 15.0, 48

@@ -24,14 +24,7 @@ from segjudge.platforms.evalai.rows import FAILED, FINISHED, is_descending, is_n
 from segjudge.system.files import file_name
 
 from .collecting import Collector, ending_of_address, list_rows, name_of_address, read_result
-from .evalai_bundle import (
-    PEOPLE_KEYS,
-    ChallengeRows,
-    list_differences,
-    read_host_bundle,
-    rebuild_config,
-    unpack_script,
-)
+from .evalai_bundle import PEOPLE_KEYS, ChallengeRows, list_differences, read_host_bundle, rebuild_config, unpack_script
 from .event import (
     BOARD,
     BUNDLE,

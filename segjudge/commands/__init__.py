@@ -7,18 +7,7 @@ returns the exit code.
 
 from typing import NamedTuple
 
-__all__ = [
-    "COMMANDS",
-    "EARLIER",
-    "EVALAI",
-    "EXIT_CODES",
-    "GROUPS",
-    "PLATFORMS",
-    "RARE",
-    "UNIX",
-    "parser",
-    "shared",
-]
+__all__ = ["COMMANDS", "EARLIER", "EVALAI", "EXIT_CODES", "GROUPS", "PLATFORMS", "RARE", "UNIX", "parser", "shared"]
 
 
 class _Row(NamedTuple):

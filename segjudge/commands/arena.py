@@ -16,16 +16,7 @@ from segjudge.system.options import whole_number
 from segjudge.system.sandbox import MEMORY, PROCESSES, ProcessLimits
 
 from .parser import CommandParser
-from .shared import (
-    DONE,
-    OUTPUT,
-    Command,
-    InputPath,
-    add_bundle_options,
-    choose_bundle,
-    say,
-    seconds,
-)
+from .shared import DONE, OUTPUT, Command, InputPath, add_bundle_options, choose_bundle, say, seconds
 
 #: The groups of options in the help.
 _ENVIRONMENT, _STATIC, _LIMITS = "environment", "static code upload", "limits"

@@ -14,17 +14,7 @@ from segjudge.system.errors import UsageError
 from segjudge.system.options import whole_number
 
 from .parser import CommandParser
-from .shared import (
-    DONE,
-    RARELY,
-    Command,
-    InputPath,
-    add_bundle_options,
-    choose_bundle,
-    listen,
-    say,
-    seconds,
-)
+from .shared import DONE, RARELY, Command, InputPath, add_bundle_options, choose_bundle, listen, say, seconds
 
 if TYPE_CHECKING:
     import socket

@@ -113,10 +113,7 @@ def _write(challenge: NewChallenge, folder: str, progress: Progress) -> list[str
     title = _plain_title(challenge.title) or _plain_title(of_folder) or "Challenge"
     short = _evalai_title(title)
     if short != title:
-        notes = [
-            *notes,
-            f"EvalAI rejects the title {title!r:.120}: it will show {short!r}; all texts keep your title",
-        ]
+        notes = [*notes, f"EvalAI rejects the title {title!r:.120}: it will show {short!r}; all texts keep your title"]
     values = {
         "title": title,
         "evalai_title": short,

@@ -32,11 +32,7 @@ from segjudge.platforms.evalai.bundle.bundle_source import CONFIG, PHASES_FILE, 
 from segjudge.platforms.evalai.bundle.opened_bundle import Bundle
 from segjudge.platforms.evalai.bundle.phase_splits import MappedSplit, has_public_board, is_published, splits_of
 from segjudge.platforms.evalai.bundle.scorers import list_protocols
-from segjudge.platforms.evalai.bundle.secrecy import (
-    explain_withheld_phase,
-    find_hidden_splits,
-    find_withheld_splits,
-)
+from segjudge.platforms.evalai.bundle.secrecy import explain_withheld_phase, find_hidden_splits, find_withheld_splits
 from segjudge.platforms.imports import find_imports
 from segjudge.platforms.rules.problems import mappings_in
 from segjudge.report.page import templates

@@ -18,16 +18,7 @@ from dateutil import parser  # type: ignore[import-untyped]
 
 from segjudge.platforms.imports import parse_modules
 from segjudge.platforms.rules.problems import BundleProblems, hashable_value, mappings_in, warning
-from segjudge.platforms.rules.rule_rows import (
-    WARNS,
-    Entry,
-    RuleRow,
-    Verdict,
-    all_of,
-    entries,
-    first_of,
-    is_absent,
-)
+from segjudge.platforms.rules.rule_rows import WARNS, Entry, RuleRow, Verdict, all_of, entries, first_of, is_absent
 
 from . import scoring_program
 from .opened_competition import (
