@@ -121,10 +121,7 @@ def _json_of(answer: requests.Response) -> object:
 
 
 class RemoteSession(SessionRules):
-    """A session whose masks are measured on a server.
-
-    Failed requests are repeated; the server recognises repeats.
-    """
+    """A session whose masks are measured on a server. Failed requests are repeated; the server recognises repeats."""
 
     def __init__(self, connector: RemoteConnector, files: ReportFiles) -> None:
         super().__init__(None, None)

@@ -68,10 +68,7 @@ class Streams:
 
 
 class Child:
-    """A running command; ending it ends all of its processes.
-
-    Raises OSError if the command cannot be started.
-    """
+    """A running command; ending it ends all of its processes. Raises OSError if the command cannot be started."""
 
     def __init__(
         self,

@@ -1,7 +1,4 @@
-"""EvalAI's tests in its order: validation, update, and saving.
-
-Rules of the web form alone follow below.
-"""
+"""EvalAI's tests in its order: validation, update, and saving. Rules of the web form alone follow below."""
 
 from __future__ import annotations
 
