@@ -343,8 +343,6 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _print_members(path: str) -> None:
-    import zipfile
-
     with zipfile.ZipFile(path) as files:
         for member in sorted(files.infolist(), key=lambda member: member.filename):
             print(f"{member.file_size:>12,}  {member.filename}")
@@ -530,7 +528,7 @@ def _push(args: argparse.Namespace) -> int:
             raise
         return _show_push(source, args, str(error))
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        bundle = source.archive or _build_to_push(source, os.path.join(folder, "challenge_config.zip"), args)
+        bundle = source.archive or _build_to_push(source, folder, args)
         existing = process.fetch_challenge()
         state = process.fetch_state(ServerState.load(root, account.host, name), existing) if existing else None
         if not _passes_whole(check(bundle, state), bundle):
@@ -561,7 +559,7 @@ def _show_push(source: BundleSource, args: argparse.Namespace, lacking: str) -> 
     from segjudge.platforms.evalai.bundle.check import check
 
     with tempfile.TemporaryDirectory(prefix="segjudge-") as folder:
-        bundle = source.archive or _build_to_push(source, os.path.join(folder, "challenge_config.zip"), args)
+        bundle = source.archive or _build_to_push(source, folder, args)
         if not _passes_whole(check(bundle), bundle):
             return OURS
         _print_members(bundle)
@@ -570,8 +568,8 @@ def _show_push(source: BundleSource, args: argparse.Namespace, lacking: str) -> 
     return DONE
 
 
-def _build_to_push(source: BundleSource, out: str, args: argparse.Namespace) -> str:
-    """Build the bundle to push, with the kernel if it can be compiled."""
+def _build_to_push(source: BundleSource, folder: str, args: argparse.Namespace) -> str:
+    """Build the bundle to push in a folder, with the kernel if it can be compiled."""
     from segjudge.platforms.evalai.bundle.build import build
 
     say_version(source)
@@ -580,7 +578,7 @@ def _build_to_push(source: BundleSource, out: str, args: argparse.Namespace) -> 
             fetch_kernel(source)
         except HostError as error:
             say(f"warning: {error}")
-    variant, image = args.variant or "", args.environment_image or ""
+    out, variant, image = os.path.join(folder, "challenge_config.zip"), args.variant or "", args.environment_image or ""
     return build(source.root, out, variant, image, lenient=True, kernel=not args.no_kernel).path
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import datetime
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from segjudge.evaluation_script.files.problems import quantity
@@ -17,7 +19,6 @@ from .parser import CommandParser
 from .shared import DONE, OUTPUT, RARELY, Command, InputPath, mention, say
 
 if TYPE_CHECKING:
-    from segjudge.archive.collecting import Collector
     from segjudge.archive.event import EventInfo, EventWriter, Exported
     from segjudge.platforms.evalai.client import Client
 
@@ -63,20 +64,18 @@ def _leave_evalai(args: argparse.Namespace, writer: EventWriter) -> tuple[EventI
     from segjudge.archive.evalai import export_evalai
     from segjudge.platforms.evalai.client import Client, EvalAISettings
 
-    number, account = _read_number(args.challenge), EvalAISettings.read()
-    collector = _collect(Client(account.host, account.token), writer, args)
-    exported = export_evalai(collector, writer, number, mention, people=args.people, bundle=args.bundle)
-    return _describe(collector, "evalai", number, exported)
+    account = EvalAISettings.read()
+    export = partial(export_evalai, bundle=args.bundle, people=args.people)
+    return _leave_server(args, writer, Client(account.host, account.token), export)
 
 
 def _leave_codabench(args: argparse.Namespace, writer: EventWriter) -> tuple[EventInfo, Exported]:
     from segjudge.archive.codabench import export_codabench
     from segjudge.platforms.codabench.push import CodabenchAccount, CodabenchClient
 
-    number, account = _read_number(args.challenge), CodabenchAccount.read()
-    collector = _collect(CodabenchClient(account.host, account.token), writer, args)
-    exported = export_codabench(collector, writer, number, mention, people=args.people)
-    return _describe(collector, "codabench", number, exported)
+    account = CodabenchAccount.read()
+    export = partial(export_codabench, people=args.people)
+    return _leave_server(args, writer, CodabenchClient(account.host, account.token), export)
 
 
 def _leave_codalab(args: argparse.Namespace, writer: EventWriter) -> tuple[EventInfo, Exported]:
@@ -90,29 +89,24 @@ def _leave_codalab(args: argparse.Namespace, writer: EventWriter) -> tuple[Event
     return EventInfo(made_by, "codalab", "", os.path.basename(args.challenge), exported.title), exported
 
 
-def _read_number(text: str) -> int:
-    if not text.isdecimal():
-        raise UsageError(f"{text}: is not the number of a challenge; it is in the address of the challenge's page")
-    return int(text)
-
-
-def _collect(client: Client, writer: EventWriter, args: argparse.Namespace) -> Collector:
+def _leave_server(
+    args: argparse.Namespace, writer: EventWriter, client: Client, export: Callable[..., Exported]
+) -> tuple[EventInfo, Exported]:
+    """Export a challenge of a server by its number."""
     from segjudge.archive.collecting import Collector
+    from segjudge.archive.event import EventInfo
 
-    collector = Collector(client, writer.folder, args.requests_per_minute)
+    if not args.challenge.isdecimal():
+        fault = "is not the number of a challenge; it is in the address of the challenge's page"
+        raise UsageError(f"{args.challenge}: {fault}")
+    number, collector = int(args.challenge), Collector(client, writer.folder, args.requests_per_minute)
     if "begin" in collector.notes:
         mention(f"Resuming {writer.folder}.")
     else:
         collector.note("begin", value=_moment())
-    return collector
-
-
-def _describe(collector: Collector, platform: str, number: int, exported: Exported) -> tuple[EventInfo, Exported]:
-    from segjudge.archive.event import EventInfo
-
-    times = {"begin": collector.notes["begin"], "end": _moment()}
-    address, complete = collector.client.host, exported.is_complete
-    return EventInfo(f"segjudge {VERSION}", platform, address, number, exported.title, times, complete), exported
+    exported = export(collector, writer, number, mention)
+    made_by, times = f"segjudge {VERSION}", {"begin": collector.notes["begin"], "end": _moment()}
+    return EventInfo(made_by, args.platform, client.host, number, exported.title, times, exported.is_complete), exported
 
 
 def _moment() -> str:

@@ -28,7 +28,6 @@ from .shared import (
     add_truth_options,
     choose_bundle,
     look,
-    read_source,
     say,
 )
 
@@ -61,6 +60,7 @@ _OF_CHALLENGES = (
 def _new(args: argparse.Namespace) -> int:
     import tempfile
 
+    from segjudge.families.truths import TruthSource
     from segjudge.starting.new_challenge import NewChallenge, write_demo_truth
 
     if args.family is not None:
@@ -82,7 +82,7 @@ def _new(args: argparse.Namespace) -> int:
             truth = write_demo_truth(PROTOCOLS[protocol], temporary)
         else:
             truth = args.truth or _ask("The truth: a dataset's folder or zip, or its JSON", "--truth PATH")
-        source = read_source(args, truth)
+        source = TruthSource(truth, args.layout, args.subset, args.unseen, args.categories)
         written = _write_challenge(
             NewChallenge(
                 folder,
@@ -134,9 +134,10 @@ def _continue_board(args: argparse.Namespace) -> int:
 
 
 def _host(args: argparse.Namespace) -> int:
+    from segjudge.families.truths import TruthSource
     from segjudge.starting.new_challenge import NewChallenge
 
-    source = read_source(args, args.truth)
+    source = TruthSource(args.truth, args.layout, args.subset, args.unseen, args.categories)
     written = _write_challenge(
         NewChallenge(args.out, args.protocol, source, args.title, args.segjudge, args.all_metrics)
     )

@@ -20,7 +20,6 @@ from .parser import CommandParser, as_typed
 if TYPE_CHECKING:
     import socket
 
-    from segjudge.families.truths import TruthSource
     from segjudge.platforms.evalai.bundle.bundle_source import BundleSource
     from segjudge.report.tables import Look
 
@@ -304,7 +303,7 @@ def seconds(text: str) -> float:
 
 
 def add_truth_options(sub: CommandParser, usual_layout: str = "recognised") -> None:
-    """Add the options that describe a published truth, for `read_source`."""
+    """Add the options that describe a published truth: the fields of `TruthSource`."""
     from segjudge.families import OPTIONAL_LAYOUTS
 
     sub.options_of(TRUTH)("--subset", metavar="LIST", default="", help="the dataset's list of sequences, e.g. val")
@@ -315,13 +314,6 @@ def add_truth_options(sub: CommandParser, usual_layout: str = "recognised") -> N
     add("--unseen", metavar="FILE", default="", type=InputPath, help=unseen)
     categories = "JSON with the categories of Places-style PNGs"
     add("--categories", default="", metavar="FILE", type=InputPath, help=categories)
-
-
-def read_source(args: argparse.Namespace, truth: str) -> TruthSource:
-    """Locate a truth by the options of `add_truth_options`."""
-    from segjudge.families.truths import TruthSource
-
-    return TruthSource(truth, args.layout, args.subset, args.unseen, args.categories)
 
 
 def add_jobs_option(sub: CommandParser) -> None:

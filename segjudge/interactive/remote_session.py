@@ -56,9 +56,6 @@ class RemoteConnector:
         self.session_key = answer["session_key"]
         return [(name, number) for name, number in answer["samples"]], answer["max_time"], answer["max_nb_interactions"]
 
-    def resume_session(self, session_key: str) -> None:
-        self.session_key = session_key
-
     def next(self) -> wire_format.NextAnswer:
         return cast("wire_format.NextAnswer", self._call("POST", wire_format.NEXT))
 
@@ -136,7 +133,7 @@ class RemoteSession(SessionRules):
         keys = {"host": connector.host, "user_key": connector.user_key}
         if resume:
             saved = self.files.resume(lambda saved: keys.items() <= saved.items(), "of this server")
-            connector.resume_session(saved["session_key"])
+            connector.session_key = saved["session_key"]
             samples = [(name, number) for name, number in saved["samples"]]
             self.max_time, self.max_nb_interactions = saved["max_time"], saved["max_nb_interactions"]
             self._is_resumed = True

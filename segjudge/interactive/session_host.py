@@ -470,8 +470,8 @@ _BEAT = 1.0
 class Uptime:
     """The uptime of the server over all restarts; downtime does not count."""
 
-    def __init__(self, folder: Path, beat: float = _BEAT) -> None:
-        self._path, self._beat = folder / _UPTIME, beat
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _UPTIME
         self._before = _read_time(self._path)
         self._start = time.monotonic()
         self._ended = threading.Event()
@@ -486,7 +486,7 @@ class Uptime:
         self._start = time.monotonic()
 
     def _note(self) -> None:
-        while not self._ended.wait(self._beat):
+        while not self._ended.wait(_BEAT):
             with suppress(OSError):  # a full disk may have space again
                 files.replace(self._path, repr(self()))
 

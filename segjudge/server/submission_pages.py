@@ -181,17 +181,15 @@ def _list_scores(
             shown.append({
                 "split": split.dataset_split.name,
                 "codename": split.dataset_split.codename,
-                "values": _cells(scores[split.id], split),
+                "values": [
+                    (label, format_score(scores[split.id].get(label), split.decimals)) for label in split.labels
+                ],
                 "label": main,
                 "value": format_score(scores[split.id].get(main), split.decimals),
                 "place": describe_place(boards[split.id], submission.id) if is_listed else "",
                 "address": f"/challenges/{phase.challenge_id}/leaderboard/{split.id}" if is_listed else "",
             })  # fmt: skip
     return shown
-
-
-def _cells(values: JsonObject, split: ChallengePhaseSplit) -> list[tuple[str, str]]:
-    return [(label, format_score(values.get(label), split.decimals)) for label in split.labels]
 
 
 @answer("GET", "/submissions/{submission:int}/report")

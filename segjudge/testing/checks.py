@@ -244,7 +244,7 @@ def _check_sharing(case: Case) -> None:
             expected = describe_counts(whole)
             engine_of(case.rules.family).check(whole)
             for jobs in (2, 5):
-                counts = _with_jobs(scorer, jobs).count(os.fspath(path))
+                counts = replace(scorer, rules=replace(scorer.rules, jobs=jobs)).count(os.fspath(path))
                 _expect(describe_counts(counts) == expected, f"{name}, {split}: {jobs} processes give different scores")
             for count in (1, 3, 24):
                 shared = [scorer.count(os.fspath(path), Part(number + 1, count)) for number in range(count)]
@@ -255,10 +255,6 @@ def _check_sharing(case: Case) -> None:
                 _expect(describe_counts(total) == expected, f"{name}, {split}: {count} parts give different scores")
             _check_state(f"{name}, {split}", whole, expected)
         _check_part_files(case, name, path)
-
-
-def _with_jobs(scorer: Scorer, jobs: int) -> Scorer:
-    return replace(scorer, rules=replace(scorer.rules, jobs=jobs))
 
 
 def _check_state(name: str, whole: Accumulator[Any, Any], expected: str) -> None:
