@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from segjudge.evaluation_script.doctor.diagnosis import diagnose
-from tests.doctor.scenes import KINDS, WEAKNESSES, draw_truth, examine, weaken
+from tests.doctor.scenes import KINDS, WEAKNESSES, change_each, draw_truth, examine, weaken
 
 
 @pytest.mark.parametrize("how", WEAKNESSES)
@@ -25,3 +25,9 @@ def test_right_results_say_nothing(kind: str) -> None:
     truth = draw_truth(kind, np.random.default_rng(4))
     prediction = [[frame * 255 for frame in frames] for frames in truth] if kind == "greys" else truth
     assert diagnose(examine(kind, truth, prediction)) == []
+
+
+def test_boxes_that_begin_one_pixel_later_are_not_called_moved() -> None:
+    truth = draw_truth("boxes", np.random.default_rng(4))
+    later = change_each(truth, lambda boxes: boxes._replace(places=np.add(boxes.places, [1, 0, 0, 0])))
+    assert diagnose(examine("boxes", truth, later)) == []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segjudge.evaluation_script.doctor import PictureBoxes, Points
+from segjudge.evaluation_script.doctor import PictureBoxes
 from segjudge.evaluation_script.doctor.diagnosis import diagnose
 from segjudge.evaluation_script.doctor.table import SLIPS, TRAITS
 from tests.doctor.scenes import SIDES, SIZE, Frames, change_each, draw_truth, examine, weaken
@@ -162,7 +162,3 @@ def test_a_line_states_the_score_of_the_sample_and_the_remedy() -> None:
 def test_rows_need_traits_that_are_defined() -> None:
     assert {trait for slip in SLIPS for trait in slip.traits} <= TRAITS.keys()
     assert all(slip.sentence.isascii() and slip.remedy.isascii() for slip in SLIPS)
-
-
-def test_points_and_boxes_are_frames_of_their_own() -> None:
-    assert Points._fields[0] == PictureBoxes._fields[0] == "places"
