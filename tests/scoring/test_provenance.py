@@ -45,13 +45,16 @@ def test_a_zip_is_what_its_table_says_and_other_files_are_their_bytes(tmp_path: 
     assert before != digest_of(str(tmp_path / "folder"))
 
 
-def test_a_truth_that_has_gone_stays_what_it_was(tmp_path: Path) -> None:
+def test_a_truth_that_has_gone_stays_what_it_was_and_another_is_opened(tmp_path: Path) -> None:
     output: list[str] = []
     truths, path = TruthCache(output.append), tmp_path / "truth.zip"
     with pytest.raises(HostError, match=r"truth\.zip: cannot be opened \(No such file or directory\)$"):
         truths.open(str(path), "davis2017")
     path.write_bytes(TRUTH.read_bytes())
+    before = truths.open(str(path), "davis2017")
+    os.utime(path, (1, 1))  # as if it were another file of the same size
     splits, digest = truths.open(str(path), "davis2017"), truths.digest(str(path))
+    assert splits is not before
     path.unlink()
     assert truths.open(str(path), "davis2017") is splits
     assert truths.digest(str(path)) == digest == digest_of(str(TRUTH))
