@@ -182,8 +182,7 @@ _SOLUTIONS = first_of(
     all_of(list_rules(24, "solutions"), check_each("solutions", first_of(
         RuleRow(24, "index", _lacks_key, "is missing", _SEE_DOCS, "ERROR: No index for solution: {title}"),
         RuleRow(24, "tasks", _lacks_key, "is missing", _SEE_DOCS, "Could not find tasks for solution: {title}"),
-        RuleRow(24, "tasks", is_no_list, "is not a list",
-            "Write the indexes of tasks as a list", NOT_ITERABLE),
+        RuleRow(24, "tasks", is_no_list, "is not a list", "Write the indexes of tasks as a list", NOT_ITERABLE),
         RuleRow(24, "tasks", lambda entry: is_on_site(entry) and _names_lost_task(entry), _NO_TASK, _INDEXES,
             "ERROR: Solution: {site_key} missing task index pointers"),
         RuleRow(24, "tasks", _names_lost_task, _NO_TASK, _INDEXES, ERROR_LOG + "'key'"),

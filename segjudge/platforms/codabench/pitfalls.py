@@ -107,8 +107,7 @@ def _is_long_title(entry: _Entry) -> Verdict:
 
 
 _SETTINGS = all_of(
-    RuleRow(9, "title", _is_long_title,
-        "has {length} characters; with a long user name, creation fails halfway",
+    RuleRow(9, "title", _is_long_title, "has {length} characters; with a long user name, creation fails halfway",
         f"Keep it below {TITLE + 1}", WARNS),
     RuleRow(14, "docker_image", is_absent,
         "is missing, so programs run in codalab/codalab-legacy:py37, which has Python 3.7",

@@ -137,8 +137,7 @@ _SCRIPT = first_of(
         "(recommended), it should be `evaluation_script.zip`."),
     RuleRow(19, "evaluation_script", is_not_in_bundle, "names {value}, which does not exist", _SCRIPT_REMEDY,
         "ERROR: No evaluation script is present in the zip file. Please add it and then try again!"),
-    RuleRow(24, "evaluation_script", is_empty_file, "{value} is empty", _SCRIPT_REMEDY, SERIALIZER,
-        EMPTY_FILE),
+    RuleRow(24, "evaluation_script", is_empty_file, "{value} is empty", _SCRIPT_REMEDY, SERIALIZER, EMPTY_FILE),
     all_of(
         limit_path_length("evaluation_script", SERIALIZER, 24),
         first_of(
@@ -169,11 +168,9 @@ _PICTURE = first_of(
     RuleRow(24, "image", _names_no_picture,
         "names {picture}, which is not a .png, .jpg or .jpeg file in the bundle (with a lower-case ending)",
         "Add the picture, or correct the path", SERIALIZER, NO_FILE),
-    RuleRow(24, "image", is_empty_file, "{value} is empty", "Replace it", SERIALIZER,
-        EMPTY_FILE),
+    RuleRow(24, "image", is_empty_file, "{value} is empty", "Replace it", SERIALIZER, EMPTY_FILE),
     limit_path_length("image", SERIALIZER, 24, folder=0),
-    RuleRow(24, "image", _is_not_an_image, "{value} is not a picture", "Replace it", SERIALIZER,
-        NO_PICTURE),
+    RuleRow(24, "image", _is_not_an_image, "{value} is not a picture", "Replace it", SERIALIZER, NO_PICTURE),
     unless=lambda entry: entry.item.get("image") is None
         or (entry.item["image"] and not isinstance(entry.item["image"], str)),
 )  # fmt: skip
@@ -211,8 +208,7 @@ _CHALLENGE = all_of(
     check_dates("", missing=20, late=21, kinds=22),
     _PICTURE,
     _check_challenge_fields,
-    RuleRow(24, "worker_image_url", _is_own_image, "is your own image", "Remove it", SERIALIZER,
-        _OWN_IMAGE),
+    RuleRow(24, "worker_image_url", _is_own_image, "is your own image", "Remove it", SERIALIZER, _OWN_IMAGE),
 )  # fmt: skip
 
 
@@ -247,14 +243,12 @@ _SCHEMA_RULES = first_of(
                 "cannot be found in labels ({value!r:.60})", "Name one of the labels", CRASH),
             RuleRow(30, "schema.default_order_by",
                 lambda entry: "labels" in entry.item and not _contains(entry.item["labels"], entry.value),
-                "{value} is not a label",
-                "Name one of the labels",
+                "{value} is not a label", "Name one of the labels",
                 "ERROR: The 'default_order_by' value '{value}' in the schema for the leaderboard with ID: {number} "
                 "is not a valid label."),
         ),
         first_of(  # the server accepts it, but its pages cannot show it
-            RuleRow(0, "schema.labels",
-                lambda entry: not isinstance(entry.value, list) or not entry.value
+            RuleRow(0, "schema.labels", lambda entry: not isinstance(entry.value, list) or not entry.value
                     or {*map(type, entry.value)} != {str},
                 "is not a list of names", 'Write ["J&F-Mean", "J-Mean"]: the page breaks', BREAKS_LATER),
             RuleRow(0, "schema.labels", lambda entry: len({*entry.value}) < len(entry.value), "names a metric twice",
@@ -317,10 +311,8 @@ _DESCRIPTION = first_of(
         "names {value}, which is not an .html file in the bundle", "Add the file, or correct the path", _PHASE_ERRORS,
         NULL),
     RuleRow(0, "description", is_not_utf8, "{value} is not UTF-8", "Save it as UTF-8", CRASH),
-    RuleRow(44, "description", is_blank_text, "{value} is empty", "Write the text", _PHASE_ERRORS,
-        BLANK),
-    RuleRow(44, "description", holds_nul, "{value} holds a NUL character", "Remove it", _PHASE_ERRORS,
-        NUL),
+    RuleRow(44, "description", is_blank_text, "{value} is empty", "Write the text", _PHASE_ERRORS, BLANK),
+    RuleRow(44, "description", holds_nul, "{value} holds a NUL character", "Remove it", _PHASE_ERRORS, NUL),
 )  # fmt: skip
 #: Without a file the server accepts the phase, and its worker dies later.
 _ANNOTATION = first_of(
@@ -348,8 +340,7 @@ _ATTRIBUTE_RULES = first_of(
     RuleRow(42, "type", lambda entry: entry.value not in _KINDS, "is {value}", f"Use one of {', '.join(_KINDS)}",
         "ERROR: Please ensure that the submission meta attribute types for the attribute '{value}' in challenge "
         "phase {number} are among the following: boolean, text, radio, or checkbox."),
-    RuleRow(43, "options",
-        lambda entry: _asks_for_choice(entry) and not entry.value, "is missing", "List the options",
+    RuleRow(43, "options", lambda entry: _asks_for_choice(entry) and not entry.value, "is missing", "List the options",
         "ERROR: Please include at least one option in the attribute for challenge phase {number}"),
     RuleRow(43, "options",
         lambda entry: _asks_for_choice(entry) and has_no_length(entry), "is {value!r:.60}, not a list",
@@ -633,8 +624,7 @@ _TAGS_DOMAIN_AND_PRIZES = all_of(
         RuleRow(64, "tags", lambda entry: isinstance(entry.value, str) and _has_many(entry),
             "has {length} letters, and EvalAI makes each of them a tag", _TAG_REMEDY, _MANY_TAGS),
         RuleRow(64, "tags", _has_many, "has {length} tags", "Keep four", _MANY_TAGS),
-        RuleRow(0, "tags", _is_taken_for_list, "is not a list: EvalAI reads it as the tags {tags}", _TAG_REMEDY,
-            WARNS),
+        RuleRow(0, "tags", _is_taken_for_list, "is not a list: EvalAI reads it as the tags {tags}", _TAG_REMEDY, WARNS),
         unless=lambda entry: "tags" not in entry.item,
     ),
     RuleRow(65, "domain", lambda entry: entry.is_written and entry.value not in _DOMAINS, "is {value!s:.60}",
