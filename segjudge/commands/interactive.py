@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from segjudge.evaluation_script.files.problems import HostError, Problem, SubmissionError, quantity
 from segjudge.masks import DEMO_SEED
@@ -235,26 +235,14 @@ def _write_demo(args: argparse.Namespace) -> int:
     return DONE
 
 
-class _Action(NamedTuple):
-    """An action of the command: its help, its options, the function that runs it."""
-
-    about: str
-    add_options: Callable[[CommandParser], None]
-    run: Callable[[argparse.Namespace], int]
-    #: The line that begins the action's help.
-    example: str
-
-
 #: The column at which the descriptions of actions begin.
 _ABOUT_COLUMN = 14
 
 
 def _add_options(sub: CommandParser) -> None:
     actions = sub.add_subparsers(required=True, metavar="ACTION")
-    for name, action in _ACTIONS.items():
-        parser = actions.add_parser(
-            name, help=fill(action.about, _ABOUT_COLUMN), description=fill(action.about), add_help=False
-        )
+    for name, (about, action) in _ACTIONS.items():
+        parser = actions.add_parser(name, help=fill(about, _ABOUT_COLUMN), description=fill(about), add_help=False)
         parser.set_defaults(action=action.run, example=action.example)
         action.add_options(parser)
         add_quiet_option(parser, within=True)
@@ -330,45 +318,32 @@ def _add_serve_options(sub: CommandParser) -> None:
     add("--sessions-per-sequence", type=whole_number(1, 10**6), default=5, metavar="N", help=about)
     about = "close a session after this time without a request (default: a day)"
     add("--idle", type=seconds, default=24 * 3600.0, metavar="SECONDS", help=about)
-    add(
-        "--max-body",
-        type=whole_number(1, 4096),
-        default=64,
-        metavar="MB",
-        help="maximum size of a submission (default: 64)",
-    )
+    about = "maximum size of a submission (default: 64)"
+    add("--max-body", type=whole_number(1, 4096), default=64, metavar="MB", help=about)
     about = "maximum size of the run lengths in a submission (default: 32)"
     add("--max-runs", type=whole_number(1, 4096), default=32, metavar="MB", help=about)
     pixels = "maximum frames × height × width of a sequence, in millions (default: 1024)"
     add("--max-pixels", type=whole_number(1, 1 << 20), default=1024, metavar="M", help=pixels)
 
 
+_EXAMPLE = "segjudge interactive run my_method:segment --root DAVIS"
+#: The actions of the command, with their help.
 _ACTIONS = {
-    "serve": _Action(
+    "serve": (
         "Serve sessions to users on other machines.",
-        _add_serve_options,
-        _serve,
-        "segjudge interactive serve --root DAVIS --users users.txt",
+        Command(_add_serve_options, _serve, "segjudge interactive serve --root DAVIS --users users.txt"),
     ),
-    "run": _Action(
+    "run": (
         "Run a method through a complete session; it answers scribbles with masks.",
-        _add_run_options,
-        _run,
-        "segjudge interactive run my_method:segment --root DAVIS",
+        Command(_add_run_options, _run, _EXAMPLE),
     ),
-    "demo": _Action(
+    "demo": (
         "Write a small synthetic dataset with pictures and scribbles.",
-        _add_demo_options,
-        _write_demo,
-        "segjudge interactive demo --out demo",
+        Command(_add_demo_options, _write_demo, "segjudge interactive demo --out demo"),
     ),
-    "plot": _Action(
+    "plot": (
         "Draw the curves of runs, and a page that steps through each interaction.",
-        _add_plot_options,
-        _plot,
-        "segjudge interactive plot ours=report.csv --out page",
+        Command(_add_plot_options, _plot, "segjudge interactive plot ours=report.csv --out page"),
     ),
 }
-COMMANDS = {
-    "interactive": Command(_add_options, _run_action, "segjudge interactive run my_method:segment --root DAVIS")
-}
+COMMANDS = {"interactive": Command(_add_options, _run_action, _EXAMPLE)}

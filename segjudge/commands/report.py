@@ -11,6 +11,7 @@ from segjudge.system.files import OutputFile, OutputFolder, name_of
 from .drawing import IOU, Drawing
 from .parser import CommandParser
 from .shared import (
+    BUDGET,
     DONE,
     OUTPUT,
     RARELY,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 _PAGE = "report.html"
 #: The group of options for drawings.
 _DRAWING = "drawings of all images, instead of the page"
-#: The default size of a page in megabytes.
-_BUDGET = 6
 
 
 def _report(args: argparse.Namespace) -> int:
@@ -71,7 +70,7 @@ def _report(args: argparse.Namespace) -> int:
 
 def _draw_into_folder(args: argparse.Namespace, choice: TruthChoice, images: str) -> int:
     """Draw into a folder instead of writing the page."""
-    ignored = {"out": _PAGE, "title": None, "budget": _BUDGET, "jobs": None}
+    ignored = {"out": _PAGE, "title": None, "budget": BUDGET, "jobs": None}
     if choice.rules.family == "instances":
         ignored["sequences"] = None
     for option, default in ignored.items():

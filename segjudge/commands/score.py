@@ -15,6 +15,7 @@ from segjudge.system.files import ARCHIVES, OutputFile, OutputFolder, check_outp
 
 from .parser import CommandParser, as_typed, program
 from .shared import (
+    BUDGET,
     DONE,
     FULL_PRECISION,
     OTHER_TOOLS,
@@ -55,8 +56,6 @@ _NOTES, _RECORDS = (".txt", ".md"), (".json", ".json.gz")
 
 #: Options about all sequences or images, which a part lacks.
 _OF_WHOLE = ("report", "save", "json", "csv", "record", "results_yaml", "style")
-#: The default size of a page in megabytes.
-_BUDGET = 6
 
 
 def _score(args: argparse.Namespace) -> int:
@@ -100,7 +99,7 @@ def _score(args: argparse.Namespace) -> int:
     if args.report and isinstance(results, Scores):
         from segjudge.report.page import list_verdicts, make_page_options, render_page
 
-        page = results.make_page(make_page_options(images, _BUDGET))
+        page = results.make_page(make_page_options(images, BUDGET))
         text, verdicts = render_page(page), list_verdicts(page)
         write_html(text, args.report, verdicts)
     if not ends_here:

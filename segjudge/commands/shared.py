@@ -49,6 +49,8 @@ OTHER_TOOLS = "options of other tools"
 FULL_PRECISION = "write all numbers in full precision (- for stdout)"
 #: The width of tables and lists in files and pipes.
 WIDTH = 80
+#: The default size of a page in megabytes.
+BUDGET = 6
 
 
 class _Verbosity:
@@ -331,7 +333,7 @@ def add_page_options(sub: CommandParser) -> None:
     about = "the dataset's pictures, drawn under the masks (default with --phase: pictures/PHASE of the challenge)"
     sub.options_of(OUTPUT)("--images", metavar="DIR", type=InputPath, help=about)
     size = "size limit of the page in megabytes; a smaller page has fewer pictures and coarser masks (default: 6)"
-    sub.options_of(RARELY)("--budget", type=whole_number(1, 500), default=6, metavar="MB", help=size)
+    sub.options_of(RARELY)("--budget", type=whole_number(1, 500), default=BUDGET, metavar="MB", help=size)
 
 
 class ProgressBar:
