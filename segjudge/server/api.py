@@ -172,11 +172,7 @@ def _list_challenges_of_host(request: UserRequest, team: int) -> JsonObject:
     return _list_json([_challenge_json(request, row) for row in rows])
 
 
-@_answer("GET", routes.CHALLENGE_OF_HOST)
-def _show_challenge_of_host(request: UserRequest, team: int, challenge: int) -> JsonObject:
-    return host_lists.challenge_of_host(request, team, challenge)
-
-
+_answer("GET", routes.CHALLENGE_OF_HOST)(host_lists.challenge_of_host)
 for _route, _key in ((routes.PRIZES, "prizes"), (routes.SPONSORS, "sponsors")):
     _answer("GET", _route)(functools.partial(host_lists.list_blocks, key=_key))
 

@@ -53,19 +53,19 @@ def _link(request: UserRequest, page: int) -> str:
     return f"{request.base}{request.url.path}?{urlencode({**request.query_params, 'page': page})}"
 
 
-def challenge_of_host(request: UserRequest, team: int, number: int) -> JsonObject:
+def challenge_of_host(request: UserRequest, team: int, challenge: int) -> JsonObject:
     """Return a challenge as its page for hosts shows it."""
     services = request.services
     services.accounts.require_team_member(request.require_user(), team)
-    challenge = services.store.require(Challenge, number, Refusal(406, "Challenge does not exist"))
+    row = services.store.require(Challenge, challenge, Refusal(406, "Challenge does not exist"))
     services.accounts.check_host(
-        request.require_user(), number, Refusal(403, "Sorry, you do not belong to this Host Team!")
+        request.require_user(), challenge, Refusal(403, "Sorry, you do not belong to this Host Team!")
     )
     flags = ("is_frozen", "is_submission_paused")
     return {
-        **services.json.challenge(challenge, request.base),
-        **{key: challenge.config.get(key) in TRUE for key in flags},
-        **{key: challenge.config.get(key) or [] for key in ("allowed_email_domains", "banned_email_ids")},
+        **services.json.challenge(row, request.base),
+        **{key: row.config.get(key) in TRUE for key in flags},
+        **{key: row.config.get(key) or [] for key in ("allowed_email_domains", "banned_email_ids")},
     }
 
 
