@@ -221,9 +221,7 @@ def test_a_day_with_a_server_in_trouble(day: Day) -> None:
     day.at("8:26:03", lambda: server.rows[26].update(challenge_phase=2))
     day.at("8:28", lambda: server.send(28))
     day.at("8:28:10", day.stop)
-    scored = ScoringOutcome(
-        [{"split": "all", "accuracies": {"AP": 1}}], stdout="of a phase without logs", stderr="as well"
-    )
+    scored = ScoringOutcome([{"split": "all", "accuracies": {"AP": 1}}], stdout="of a phase", stderr="without logs")
     day.outcomes = {26: [ScoringOutcome(GOOD), scored]}
     day.work(grace_seconds=2.0)
     steps, events = day.take()

@@ -157,7 +157,7 @@ def test_parts_of_instances_that_do_not_fit_are_refused_in_a_sentence(
     (tmp_path / "damaged.segjudge").write_bytes(damaged)
     for paths, message in (
         ([item, two], "part 3 of 3 missing"),
-        ([item, two, three, two], "are both part 2"),
+        ([item, two, three, two.replace("/", "//")], "are both part 2"),
         ([item, rules[1], three], "different rules of the same protocol"),
         ([item, protocols[1], three], "different protocols"),
         ([item, truths[1], three], "different truths"),
