@@ -65,6 +65,7 @@ case "${*:-run} " in  # -P: do not import a folder named segjudge in the current
     "rehearse "*" --agents"*) enter 'toolkit[all]' try:worker -- -P -m segjudge "$@" ;;
     "rehearse "*) enter toolkit try:worker -- -P -m segjudge "$@" ;;
     "interactive "* | "arena "* | *" --agents"* | *" --plots"* | *" --scheduler"*) enter 'toolkit[all]' -- -P -m segjudge "$@" ;;
+    "push "*" hugging-face "* | "worker "*" hugging-face "*) enter 'toolkit[all]' -- -P -m segjudge "$@" ;;
     "score "*://* | "report "*://* | "compare "*://* | "pack "*://*) enter 'toolkit[all]' -- -P -m segjudge "$@" ;;
     "run "*) enter toolkit found:worker -- -P -m segjudge "${@:-run}" ;;
     *) enter toolkit -- -P -m segjudge "$@" ;;

@@ -238,7 +238,8 @@ def make_parser(arguments: list[str]) -> CommandParser:
 
         raise UsageError(f"{name} needs Linux or macOS; on Windows, run it in WSL")
     command: Command = import_module(f"segjudge.commands.{row.module}").COMMANDS[name]
-    run = _with_extra(command.run, arguments, rows[name].extra) if rows[name].extra else command.run
+    extra = row.extra or rows[name].extra
+    run = _with_extra(command.run, arguments, extra) if extra else command.run
     sub.set_defaults(run=run, example=command.example)
     command.add_options(sub)
     if len(platforms) > 1:

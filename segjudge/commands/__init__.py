@@ -16,7 +16,7 @@ class _Row(NamedTuple):
     #: The module of `segjudge.commands` that defines it.
     module: str
     about: str
-    #: The extra that it needs with every option and platform.
+    #: The extra that it needs with every option; a platform's row may name a larger one.
     extra: str = ""
 
 

@@ -184,13 +184,8 @@ def _add_compress_options(sub: CommandParser) -> None:
 def _add_convert_options(sub: CommandParser) -> None:
     add = sub.add_argument
     add("kind", nargs="?", default="places", choices=["places"], help="the format to convert (default: places)")
-    add(
-        "png_dir",
-        nargs="?",
-        metavar="PNG_DIR",
-        type=InputPath,
-        help="folder of PNGs; red is the category, green the instance",
-    )
+    about = "folder of PNGs; red is the category, green the instance"
+    add("png_dir", nargs="?", metavar="PNG_DIR", type=InputPath, help=about)
     add("out", nargs="?", metavar="OUT", type=OutputFile, help="the JSON to write")
     add("--categories", metavar="FILE", type=InputPath, help=_CATEGORIES)
     add = sub.options_of(OTHER_TOOLS)

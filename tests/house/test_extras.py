@@ -212,6 +212,11 @@ for name in {[*expected]!r}:
         assert line.endswith(f" is not installed): ./run.sh {name}{arguments}"), line
 
 
+def test_a_platform_may_need_another_extra_than_the_command() -> None:
+    done = run_thin("from segjudge.cli import main; main(['worker', '--platform', 'hugging-face', 'lab/cats'])")
+    assert done.stderr.startswith("segjudge: worker needs the extra hub ("), done.stderr
+
+
 @pytest.mark.parametrize(
     ("module", "extra"),
     [
