@@ -336,7 +336,7 @@ def _end_servers(request: pytest.FixtureRequest) -> Iterator[None]:
     """Kill the servers of a failed test, whose data lie in its folder; otherwise the next test would be blamed."""
     yield
     module = sys.modules.get(f"{__package__}.rehearsals")
-    folder = request.node.funcargs.get("tmp_path")
+    folder = (request.node.funcargs or {}).get("tmp_path")  # None if the run is stopped
     for server in list(module.running) if module and folder else ():
         if server.data.is_relative_to(folder):
             server.end(signal.SIGKILL)

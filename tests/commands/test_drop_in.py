@@ -500,15 +500,7 @@ def evaluated(evaluator: Any, truth: Any, sent: Any, kind: str, changes: dict[st
     return evaluation
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"useCats": 0},
-        {"imgIds": [1, 2, 3, 5, 7, 8], "catIds": [0, 2, 9]},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("changes", [{}, {"useCats": 0}, {"imgIds": [1, 2, 3, 5, 7, 8], "catIds": [0, 2, 9]}], ids=str)
 @pytest.mark.parametrize(("form", "kind"), [("segm", "segm"), ("bbox", "bbox"), ("both", "segm"), ("both", "bbox")])
 @pytest.mark.parametrize("way", ["paths", "classes", "values"])
 def test_files_and_values_give_what_pycocotools_gives(

@@ -415,10 +415,7 @@ def test_a_server_in_trouble_loses_no_session(host: Any, wires: Any) -> None:
 def test_the_clock_of_a_server_goes_on_after_a_crash(davis: Path) -> None:
     folder, limits = davis.parent / "clock", session_host.SessionLimits()
     terms, opened, mask = session.SessionTerms(subset="mine"), dataset.Davis(str(davis)), os.umask(0o077)
-    states = (
-        ("12.5", 12.5),
-        ("x", 0.0),
-    )
+    states = (("12.5", 12.5), ("x", 0.0))
     folder.mkdir()
     for text, began in states:
         (folder / "uptime").write_text(text)
