@@ -131,7 +131,7 @@ class _LegacyTies(np.random.Generator):
 
 
 def _thin_to_skeleton(mask: Array) -> Array:
-    axis: Array = medial_axis(np.pad(mask, 1), rng=_LegacyTies())  # type: ignore[no-untyped-call]
+    axis: Array = medial_axis(np.pad(mask, 1), rng=_LegacyTies())
     return axis[1:-1, 1:-1]
 
 

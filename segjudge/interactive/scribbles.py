@@ -148,7 +148,7 @@ def _join_points(points: Array) -> Array:
     if len(points) < 2:
         return points
     segments = itertools.pairwise(points.tolist())
-    lines = [draw.line(*start, *end) for start, end in segments]  # type: ignore[no-untyped-call]
+    lines = [draw.line(*start, *end) for start, end in segments]
     return np.concatenate(lines, axis=1).T
 
 
