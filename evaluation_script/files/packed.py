@@ -11,7 +11,7 @@ import struct
 import zipfile
 import zlib
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Tuple, Type, Union
+from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Tuple, Type, Union
 
 from .inflate import Inflated, PositionedFile, inflate_member
 from .limits import PACK_AGAIN
@@ -38,10 +38,6 @@ FAMILY_KEY = "track"
 #: How a manifest begins, with its family.
 _START = rf'\s*{{\s*"format":\s*"[^"\\]*",\s*"{FAMILY_KEY}":\s*"([a-z_]+)",'.encode()
 
-#: The entry of a member in a zip's table of contents, up to its name: signature, method, checksum, sizes, lengths of
-#: the name, of further fields and of a comment, and the member's position.
-_ENTRY = struct.Struct("<4s6xH4x3L3H8xL")
-_SIGNATURE = b"PK\1\2"
 #: The records at the end of a zip, and their sizes without the comment.
 _END, _END64, _LOCATOR = b"PK\5\6", b"PK\6\6", b"PK\6\7"
 _END_SIZE, _END64_SIZE, _LOCATOR_SIZE = 22, 56, 20
@@ -145,79 +141,31 @@ def _read_manifest(source: Source) -> Dict[str, Any]:
         raise annotations_error(source, error) from None
 
 
-def _manifest_of(source: Source) -> Inflated:
+def _manifest_of(source: Source) -> bytes:
     """Return the bytes of such a manifest."""
     if not zipfile.is_zipfile(source):
         return b"{}"
-    data = None
-    if isinstance(source, str):  # searching the table of a large zip is much faster than parsing it
-        table, name = table_of(source), MANIFEST.encode()
-        if name not in table:
-            return b"{}"
-        with open(source, "rb") as file:
-            data = _inflate_entry(file, table, table.rfind(name) - _ENTRY.size, MANIFEST)
-    if data is None:
-        with zipfile.ZipFile(source) as archive:
-            data = archive.read(MANIFEST) if MANIFEST in archive.namelist() else b"{}"
-    return data
-
-
-def _inflate_entry(file: BinaryIO, table: bytes, start: int, name: str) -> Optional[Inflated]:
-    """Return the member whose entry begins here in a table of contents; None if zipfile must find or inflate it."""
-    if start < 0:
-        return None
-    info = zipfile.ZipInfo(name)
-    signature, info.compress_type, info.CRC, info.compress_size, info.file_size, length, *_, info.header_offset = (
-        _ENTRY.unpack_from(table, start)
-    )
-    if (signature, length) != (_SIGNATURE, len(name.encode())):
-        return None
-    return inflate_member(file, info)
+    with zipfile.ZipFile(source) as archive:
+        return archive.read(MANIFEST) if MANIFEST in archive.namelist() else b"{}"
 
 
 class PackedFile:
-    """The members of a packed file by name.
-
-    Its table of contents is searched here, because zipfile takes 16 microseconds for each entry; unusual ones are read
-    by zipfile.
-    """
+    """The members of a packed file by name."""
 
     def __init__(self, source: Source) -> None:
         """Open a file; raises an error of `list_damages` if it is not a zip."""
         self._file = PositionedFile(source) if isinstance(source, str) else source
-        self._table = table_of(source) if isinstance(source, str) else b""
-        self._starts = _find_entries(self._table)
-        self._archive = None if self._starts else zipfile.ZipFile(self._file)
+        self._archive = zipfile.ZipFile(self._file)
 
     def read(self, name: str) -> Inflated:
         """Return a member; raises an error of `list_damages` if it is missing or damaged."""
-        data = _inflate_entry(self._file, self._table, self._starts.get(name.encode(), -1), name)
-        if data is not None:
-            return data
-        if self._archive is None:
-            self._archive = zipfile.ZipFile(self._file)
         return inflate_member(self._file, self._archive.getinfo(name)) or self._archive.read(name)
 
     def close(self) -> None:
         """Close the file, if it was opened here."""
-        if self._archive is not None:
-            self._archive.close()
-        if self._table:
+        self._archive.close()
+        if isinstance(self._file, PositionedFile):
             self._file.close()
-
-
-def _find_entries(table: bytes) -> Dict[bytes, int]:
-    """Return where the entry of each member begins in a table of contents; empty if it is unusual."""
-    starts = {}
-    start, unpack, header = 0, _ENTRY.unpack_from, _ENTRY.size
-    while start < len(table):
-        signature, _, _, _, _, length, further, comment, _ = unpack(table, start)
-        if signature != _SIGNATURE:
-            return {}
-        end = start + header + length
-        starts[table[start + header : end]] = start
-        start = end + further + comment
-    return starts
 
 
 def open_packed(source: Source, family: str = "") -> Tuple[PackedFile, Dict[str, Any]]:
