@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import requests
 from huggingface_hub import HfApi
+from playwright.sync_api import TimeoutError as Late
 
 from segjudge.cli import main
 from segjudge.ledger.hub_dataset import HubDataset
@@ -144,11 +145,15 @@ def log_in(page: Any, sub: str) -> None:
 
 
 def open_tab(page: Any, name: str) -> None:
-    tab = page.get_by_role("tab", name=name)
-    if not (tab.count() and tab.first.is_visible()):
-        page.locator(".overflow-menu > button").click()
-        tab = page.locator(".overflow-dropdown").get_by_text(name)
-    tab.first.click()
+    """Open a tab of the bar, or of the menu beside it, into which Gradio moves tabs at any moment."""
+    bar, menu = page.get_by_role("tab", name=name), page.locator(".overflow-dropdown").get_by_text(name)
+    for _ in range(SECONDS // 5):
+        with contextlib.suppress(Late):
+            if not bar.first.is_visible():
+                page.locator(".overflow-menu > button").click(timeout=5000)
+            (bar if bar.first.is_visible() else menu).first.click(timeout=5000)
+            return
+    pytest.fail(f"no tab {name}")
 
 
 def submit(page: Any, file: Path, method: str) -> str:
