@@ -15,6 +15,7 @@ set -euo pipefail
 HERE="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)"
 export SEGJUDGE_BUNDLE="$HERE"
 unset PYTHONPATH PYTHONHOME PYTHONPLATLIBDIR  # clusters' modules set them for another Python
+unset PYTHONDONTWRITEBYTECODE  # images set it, and each start would compile hundreds of files again
 [ "$(ulimit -f)" = unlimited ] || export PYTHONDONTWRITEBYTECODE=1  # a truncated file would stay broken
 
 # Use the first that runs and is new enough. The environment's own comes first, so that it stays in use.
